@@ -1,0 +1,117 @@
+"""What a job is: the row as it was claimed, and the view of it that a handler gets. Pure."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from qd.clock import monotonic
+from qd.errors import LeaseLost
+
+PRIORITIES: dict[str, int] = {"urgent": 0, "high": 1, "normal": 2, "low": 3}
+"""Names of the priorities; the number is what `qd_jobs.priority` holds, 0 is served first."""
+
+NAME_PATTERN = r"[A-Za-z0-9_.:-]+"
+"""What a queue or a type may be named; the schema's CHECKs hold the same."""
+
+OWN_PREFIX = "qd."
+"""Types that begin so are qd's own: no user may enqueue one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedJob:
+    """A row of qd_jobs as a claim took it.
+
+    Attributes:
+        attempt: the number of this attempt, from 1; the claim has already spent it.
+        max_attempts: the row's own limit, or None where the queue's holds.
+        crashes: runs of this job that ended without a word.
+        token: the claim's `reserved_by`; no other claim ever has the same.
+        waited: seconds between the moment it was due and its claim, by the database's clock.
+        claimed_at: monotonic seconds taken BEFORE the claim was sent, so never too late.
+        lease: seconds that the claim holds without renewal.
+    """
+
+    id: int
+    queue: str
+    type: str
+    payload: str | bytes
+    priority: int
+    attempt: int
+    max_attempts: int | None
+    crashes: int
+    created_at: datetime
+    token: str
+    waited: float
+    claimed_at: float
+    lease: float
+
+
+@dataclass(slots=True)
+class NewJob:
+    """A job to be enqueued with `enqueue_many`; the fields are those of `qd.enqueue`.
+
+    Attributes:
+        delay: seconds, or a timedelta, from the database's now.
+        priority: a name of PRIORITIES or its number.
+        max_attempts: None takes the queue's.
+    """
+
+    type: str
+    payload: Any = None
+    queue: str = "default"
+    delay: float | timedelta = 0
+    priority: str | int = "normal"
+    unique_key: str | None = None
+    max_attempts: int | None = None
+
+
+@dataclass(eq=False)
+class Job:
+    """What a handler is given. Valid only while the handler runs.
+
+    Attributes:
+        payload: the decoded JSON value.
+        attempt: 1 for the first run.
+        max_attempts: the limit that holds for this job.
+        enqueued_at: when it was enqueued, UTC.
+        token: the claim's `reserved_by`, a fence for effects elsewhere.
+        lost: set the moment the lease is known to be lost: stop, nothing you do will be settled.
+    """
+
+    id: int
+    queue: str
+    type: str
+    payload: Any
+    attempt: int
+    max_attempts: int
+    priority: int
+    enqueued_at: datetime
+    token: str
+    deadline: float = field(repr=False)
+    finish: Callable[[Any, Job], bool] = field(repr=False)
+    lost: threading.Event = field(default_factory=threading.Event, repr=False)
+    completed: bool = field(default=False, repr=False)
+
+    def remaining(self) -> float:
+        """Seconds until the job's time-out; 0.0 when it has passed."""
+        return max(0.0, self.deadline - monotonic())
+
+    def complete(self, cursor: Any) -> None:
+        """Finishes the job inside the handler's own transaction on the same server.
+
+        Effects and completion commit together or not at all. Needs READ COMMITTED, or to be the
+        transaction's first statement.
+
+        Args:
+            cursor: a DB-API cursor of the transaction; qd neither commits nor rolls back.
+
+        Raises:
+            LeaseLost: the job isn't ours any more; roll back.
+        """
+        self.completed = True
+        if not self.finish(cursor, self):
+            raise LeaseLost(f"job {self.id} is no longer ours: roll back, its effects belong to another run")

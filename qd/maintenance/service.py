@@ -1,0 +1,103 @@
+"""The skeleton of every background service: `run_once` is tested without a thread.
+
+A service does one round and says when the next is wanted; the thread around it survives
+everything: a database that is away stretches the period, anything else is said once a minute and
+the service goes on. Each has a Pulse. May import: the pure modules.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from qd.backoff import Backoff
+from qd.clock import monotonic
+from qd.errors import StoreError
+from qd.events import Events, Problem
+from qd.pulse import Pulse
+
+AWAY = Backoff(base=0.25, factor=2.0, cap=5.0, jitter=0.5)
+"""Between rounds while the database is away."""
+
+
+class Service(Protocol):
+    """One background duty."""
+
+    name: str
+
+    def run_once(self) -> float:
+        """Does one round; seconds until the next is wanted.
+
+        Raises:
+            StoreError: the database said no; the thread backs off and calls again.
+        """
+        ...
+
+    def close(self) -> None:
+        """Gives up what it holds (its connection); called in its own thread at the end."""
+        ...
+
+
+class ServiceThread:
+    """Runs a service until it is told to stop.
+
+    Args:
+        service: the duty.
+        patience: seconds that one round may take (all its statements at their time limits).
+    """
+
+    def __init__(self, service: Service, events: Events, patience: float) -> None:
+        self.service, self._events, self._patience = service, events, patience
+        self.pulse = Pulse(service.name, patience)
+        self._stop = threading.Event()
+        self._hurry = threading.Event()
+        self._said = -60.0
+        self._thread = threading.Thread(target=self._run, name=f"qd {service.name}", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread; the first round begins at once."""
+        self.pulse.beat(self._patience)
+        self._thread.start()
+
+    def hurry(self) -> None:
+        """Begins the next round now."""
+        self._hurry.set()
+
+    def stop(self) -> None:
+        """Tells it to end after the round that is under way."""
+        self._stop.set()
+        self._hurry.set()
+
+    def join(self, timeout: float) -> bool:
+        """Waits for its end; True if it has ended."""
+        self._thread.join(max(0.0, timeout))
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._stop.is_set():
+            self.pulse.beat(self._patience)
+            try:
+                wait, failures = self.service.run_once(), 0
+            except StoreError:  # said and counted where the connection is
+                failures += 1
+                wait = AWAY.delay(failures)
+            except Exception as error:  # a bug must not end the loop
+                self._say(error)
+                wait = 5.0
+            self.pulse.beat(wait + self._patience)
+            self._hurry.wait(wait)
+            self._hurry.clear()
+        self._quietly(self.service.close)
+
+    def _quietly(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Exception as error:  # at the end of a thread nothing else can be done with it
+            self._say(error)
+
+    def _say(self, error: Exception) -> None:
+        if monotonic() - self._said >= 60:
+            self._said = monotonic()
+            self._events.publish(Problem(where=self.service.name, error=f"{type(error).__name__}: {error}"))

@@ -1,0 +1,406 @@
+"""What the rest of qd asks of a database: the Store and Database protocols and their values.
+
+All SQL lives in this package. A `Store` belongs to one thread and owns one named connection,
+which it opens at the first call and again after every loss; each call is one transaction that is
+committed or rolled back before the call returns. Every call ends in a bounded time
+(`database.statement_timeout` a statement) and raises only `qd.errors.StoreError`.
+May import: the pure modules, config.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from typing import Any, Protocol
+
+from qd.job import ClaimedJob
+from qd.outcome import Settlement, Verdict
+
+
+class ClaimPath(str, Enum):
+    """How rows are claimed; the label `claim_path` of qd_build_info."""
+
+    SKIP_LOCKED = "skip_locked"
+    CONDITIONAL = "conditional"
+    SQLITE = "sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """Who answers.
+
+    Attributes:
+        server: for people, e.g. `MariaDB 10.11.14`.
+        connector: `c`, `pure` or `sqlite`.
+        claim_path: None while it isn't known yet.
+    """
+
+    server: str
+    connector: str
+    claim_path: ClaimPath | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place in a lane's order: the due time as the database writes it, and the row's id."""
+
+    due: str
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look saw.
+
+    Attributes:
+        hits: for each queue the priorities that have a ready row, with the first one's spot.
+            Paused queues have none.
+        paused: names of the queues that are paused.
+        now: the database's now, as it writes a due time.
+    """
+
+    hits: Mapping[str, Mapping[int, Spot]]
+    paused: frozenset[str]
+    now: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What to claim.
+
+    Attributes:
+        queue: its name.
+        limit: rows at most, >= 1.
+        lease: seconds.
+        token: written to `reserved_by`; never used before.
+        max_attempts: the queue's policy, for rows that have none of their own.
+        solo_only_first: with limit > 1 a row on its last attempt, or with crashes behind it, is
+            taken only when it is first, and then alone.
+        priorities: those to look at, in order; a hit's keys, or all.
+    """
+
+    queue: str
+    limit: int
+    lease: float
+    token: str
+    max_attempts: int
+    priorities: tuple[int, ...] = (0, 1, 2, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLease:
+    """A lease to be renewed: `seconds` from the database's now."""
+
+    job_id: int
+    token: str
+    seconds: float
+
+
+class Renewal(Enum):
+    """What a renewal found for one lease."""
+
+    RENEWED = "renewed"
+    LOCKED = "locked"  # somebody has the row locked; its token is still ours: again later
+    LOST = "lost"  # another token, or none
+    GONE = "gone"  # no such row
+
+
+@dataclass(frozen=True, slots=True)
+class StaleRow:
+    """A reserved row whose lease has run out. Equal values at two looks: nobody touched it."""
+
+    job_id: int
+    queue: str
+    type: str
+    token: str
+    due: str
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """Counts of one queue, posts left out."""
+
+    queue: str
+    ready: int = 0
+    delayed: int = 0
+    reserved: int = 0
+    stale: int = 0
+    failed: int = 0
+    blocked: int = 0
+    oldest_ready_age: float = 0.0
+    """Seconds that the oldest ready row has been due; 0.0 where none is."""
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonRow:
+    """A row of qd_daemons."""
+
+    id: str
+    host: str
+    pid: int
+    version: str
+    queues: tuple[str, ...]
+    types: tuple[str, ...]
+    started_at: datetime | None = None
+    seen_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A row of qd_jobs as people see it. `state`: ready, delayed, reserved, stale or blocked."""
+
+    id: int
+    queue: str
+    type: str
+    payload: str
+    priority: int
+    state: str
+    attempts: int
+    crashes: int
+    max_attempts: int | None
+    available_at: datetime
+    reserved_at: datetime | None
+    reserved_by: str | None
+    unique_key: str | None
+    last_error: str | None
+    history: list[dict[str, Any]]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRow:
+    """A row of qd_failed_jobs as people see it. `id` is the dead letter's, `job_id` the job's."""
+
+    id: int
+    job_id: int
+    queue: str
+    type: str
+    payload: str
+    priority: int
+    attempts: int
+    max_attempts: int | None
+    unique_key: str | None
+    history: list[dict[str, Any]]
+    created_at: datetime
+    reason: str
+    error: str | None
+    traceback: str | None
+    reserved_by: str | None
+    failed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which rows a verb means; None means any. `after` is the last id of the page before."""
+
+    queue: str | None = None
+    type: str | None = None
+    state: str | None = None
+    reason: str | None = None
+    older_than: float | None = None
+    """Seconds since failed_at (dead letters only)."""
+    after: int | None = None
+    limit: int = 100
+
+
+class Store(Protocol):
+    """One thread's way to the rows. See the module for what holds for every call."""
+
+    name: str
+
+    def look(self, queues: Sequence[str], *, full: bool) -> Look:
+        """ONE non-locking statement: which lanes of these queues have a ready row, which are paused.
+
+        A quick look begins at each lane's low watermark (never above now - 2 s); a full look has
+        no lower bound. Rows found below a mark set it back.
+        """
+        ...
+
+    def claim(self, claim: Claim) -> list[ClaimedJob]:
+        """Takes up to `limit` ready rows of the first priority that has any, committed.
+
+        Each row's attempts are raised, its lease runs. Rows locked by others are passed over.
+        A row on its last attempt or with crashes behind it comes alone.
+        """
+        ...
+
+    def settle(self, settlements: Sequence[Settlement]) -> list[Verdict]:
+        """Ends claims, fenced by each job's token, all in one transaction; verdicts in order.
+
+        After a `ConnectionLost` with `outcome_unknown` call it again with the same settlements:
+        what stood already is recognised and answered SETTLED (or BURIED), once.
+        """
+        ...
+
+    def renew(self, leases: Sequence[HeldLease]) -> list[Renewal]:
+        """Renews what isn't locked by others; results in order. Has no condition on time."""
+        ...
+
+    def stale(self, queues: Sequence[str], limit: int) -> list[StaleRow]:
+        """Reserved rows of these queues whose lease has run out; non-locking."""
+        ...
+
+    def reclaim(self, row: StaleRow, max_attempts: int) -> Verdict:
+        """Takes one stale row back if token and due time are still those of `row`.
+
+        SETTLED: ready again, crashes + 1, history has a `lost` entry. BURIED: it had spent its
+        attempts: dead letter with reason `lost`. LOST: changed or locked meanwhile, nothing done.
+        """
+        ...
+
+    def depths(self) -> list[QueueDepth]:
+        """Counts per queue, for every queue that has rows, dead letters or a row in qd_queues."""
+        ...
+
+    def ensure_posts(self, queues: Sequence[str]) -> int:
+        """Puts back missing or moved posts; how many. 0 where the store needs none."""
+        ...
+
+    def announce(self, daemon: DaemonRow) -> None:
+        """Writes this daemon's row of qd_daemons, seen now; forgets daemons unseen for a day."""
+        ...
+
+    def withdraw(self, daemon_id: str) -> None:
+        """Removes this daemon's row."""
+        ...
+
+    def purge_failed(self, older_than: float, limit: int) -> int:
+        """Deletes up to `limit` dead letters that failed longer ago than this (seconds); how many."""
+        ...
+
+    def close(self) -> None:
+        """Closes the connection, in a bounded time; the next call would open a new one."""
+        ...
+
+
+class AdminStore(Protocol):
+    """What verbs and console ask for, beside Store. A person's act: refusals are errors."""
+
+    def list_jobs(self, where: Filter) -> list[JobRow]:
+        """Jobs by id, ascending from `where.after`."""
+        ...
+
+    def job(self, job_id: int) -> JobRow:
+        """Raises NotFound."""
+        ...
+
+    def release_job(self, job_id: int) -> None:
+        """Due now, unreserved. Raises NotFound; Refused while its lease is alive."""
+        ...
+
+    def delete_job(self, job_id: int) -> None:
+        """Raises NotFound; Refused while its lease is alive."""
+        ...
+
+    def list_failed(self, where: Filter) -> list[FailedRow]:
+        """Dead letters by id, descending (newest first) from below `where.after`."""
+        ...
+
+    def count_failed(self, where: Filter) -> int:
+        """How many dead letters the filter means, its limit and after aside."""
+        ...
+
+    def failed(self, job_id: int) -> FailedRow:
+        """The newest dead letter of this job id. Raises NotFound."""
+        ...
+
+    def retry_failed(self, job_id: int) -> int:
+        """Brings the newest dead letter of this job back; the id it runs under.
+
+        Fresh attempts and crashes, history kept, due now, one transaction. A new id only if the
+        old one is taken. Raises NotFound; Refused if its unique key is taken by now.
+        """
+        ...
+
+    def delete_failed(self, job_id: int) -> None:
+        """Deletes the newest dead letter of this job. Raises NotFound."""
+        ...
+
+    def failed_ids(self, where: Filter) -> list[int]:
+        """The job ids that the filter means now, oldest first: what an act on all works through."""
+        ...
+
+    def pause(self, queue: str) -> None:
+        """Nothing of this queue is claimed from the next look on."""
+        ...
+
+    def resume(self, queue: str) -> None:
+        """The opposite; no error where it wasn't paused."""
+        ...
+
+    def recover(self, queue: str | None, max_attempts: Mapping[str, int], default: int) -> tuple[int, int]:
+        """Takes back stale rows now; how many came back, how many became dead letters."""
+        ...
+
+    def daemons(self) -> list[DaemonRow]:
+        """Who runs (seen in the last 60 s)."""
+        ...
+
+    def position(self, job_id: int) -> int:
+        """How many ready rows of its queue come before this job, counted up to 10,000."""
+        ...
+
+    def now(self) -> datetime:
+        """The database's now, UTC."""
+        ...
+
+
+class FullStore(Store, AdminStore, Protocol):
+    """Both: what every store offers."""
+
+
+@dataclass(slots=True)
+class SchemaState:
+    """What `qd_schema` says; version 0: no schema at all."""
+
+    version: int
+    compatible_from: int
+    pending: list[str] = field(default_factory=list)
+
+
+class Database(Protocol):
+    """The configured database: opens stores, knows the server, keeps what stores share.
+
+    Shared between threads: low watermarks, the claim path, the record of outages.
+    """
+
+    def store(self, name: str) -> FullStore:
+        """A store with a connection of its own, named for SHOW PROCESSLIST; opens nothing yet."""
+        ...
+
+    def check(self) -> ServerInfo:
+        """Connects, reads the schema's version, finds the claim path by behaviour.
+
+        Raises:
+            SetupWrong: credentials, database or schema are wrong.
+            ConnectionLost: out of reach.
+        """
+        ...
+
+    def info(self) -> ServerInfo:
+        """What is known by now, without asking the server."""
+        ...
+
+    def schema(self) -> SchemaState:
+        """The state of the schema. Raises as check."""
+        ...
+
+    def migrate(self) -> list[str]:
+        """Brings the schema up to date; the names of what was applied. Safe when two run at once.
+
+        Raises:
+            SetupWrong: the schema is newer than this qd knows, or isn't qd's.
+        """
+        ...
+
+    def up(self) -> bool:
+        """False from a failure until the next success on any connection."""
+        ...
+
+    def troubled_at(self) -> float:
+        """Monotonic time of the last failed or slow statement; 0.0: none yet."""
+        ...
