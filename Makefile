@@ -1,0 +1,47 @@
+# What a newcomer and CI run. Everything stays in this folder (.venv, var) but for packages of the
+# distribution, which are installed only as root and said in one line.
+.DEFAULT_GOAL := help
+.PHONY: help demo demo-mysql test lint format types ci clean
+.NOTPARALLEL:
+
+export DIR PYTHON
+PY := .venv/bin/python
+
+help:  ## what there is
+	@sed -n 's/^\([a-z-]*\):.*## *\(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target what; do printf '%-17s %s\n' "$$target" "$$what"; done
+
+demo:  ## one job per file of a folder (DIR=..., default: Python's library), on the embedded SQLite store
+	@.ci/venv
+	@$(PY) -m qd demo $${DIR:+-- "$$DIR"}
+
+demo-mysql:  ## the same on a private MariaDB that is started for it and removed afterwards
+	@.ci/venv
+	@.ci/mariadb
+	@$(PY) -m qd demo --mysql $${DIR:+-- "$$DIR"}
+
+test:  ## all tests: unit, contract, acceptance (ARGS="-k name" for some of them)
+	@.ci/venv test
+	@[ -n "$$QD_TEST_DSN" ] || .ci/mariadb || [ -z "$$CI" ]
+	@$(PY) -m pytest $(ARGS)
+
+lint:  ## ruff, and the rule that imports go down only
+	@.ci/venv test,dev
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@.venv/bin/lint-imports
+
+format:  ## let ruff put the code in order
+	@.ci/venv test,dev
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+types:  ## mypy --strict
+	@.ci/venv test,dev
+	@$(PY) -m mypy
+
+ci:  ## what CI runs: lint, types and all tests, with nothing skipped for want of a server
+	@.ci/run
+
+clean:  ## remove .venv, var and what tools left behind
+	rm -rf .venv var build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
