@@ -1,0 +1,70 @@
+"""Fixtures that several kinds of tests share: real databases, each test with a fresh one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from qd.config.model import DatabaseConfig
+from tests.support.mariadb import MariaDB, new_server, shared_server
+from tests.support.server import Server, ServerMissing
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[Server]:
+    """A server for the whole run, that of QD_TEST_DSN if set. Don't stop or freeze it."""
+    try:
+        server = shared_server()
+    except ServerMissing as missing:
+        _without(missing)
+    yield server
+    if isinstance(server, MariaDB):
+        server.discard()
+
+
+@pytest.fixture
+def own_mariadb() -> Iterator[Callable[..., MariaDB]]:
+    """Starts private servers that the test may stop, kill and freeze: `own_mariadb(*options)`."""
+    servers: list[MariaDB] = []
+
+    def start(*options: str) -> MariaDB:
+        try:
+            servers.append(new_server(*options))
+        except ServerMissing as missing:
+            _without(missing)
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.discard()
+
+
+@pytest.fixture
+def mysql_database(mariadb: Server) -> Iterator[str]:
+    """The name of a fresh database with the schema, on the `mariadb` server."""
+    name = mariadb.new_database()
+    yield name
+    mariadb.drop_database(name)
+
+
+@pytest.fixture
+def mysql_config(mariadb: Server, mysql_database: str) -> DatabaseConfig:
+    """A fresh database with the schema, as the daemon's user sees it."""
+    return mariadb.config(mysql_database)
+
+
+@pytest.fixture
+def sqlite_config(tmp_path: Path) -> DatabaseConfig:
+    """A fresh SQLite file, not there yet."""
+    return DatabaseConfig(driver="sqlite", path=str(tmp_path / "qd.sqlite3"))
+
+
+def _without(missing: ServerMissing) -> NoReturn:
+    """Skips at a user's, fails in CI, where a missing server must not pass for success."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"CI needs a server: {missing}")
+    pytest.skip(str(missing))

@@ -1,0 +1,1 @@
+"""What tests stand on: real servers, real processes, and waiting for conditions."""
