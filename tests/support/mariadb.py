@@ -63,9 +63,7 @@ class MariaDB(Server):
         """Starts it on its port and waits until it answers."""
         assert self._process is None, "the server is running already"
         self._process = subprocess.Popen(
-            ["mariadbd", "--no-defaults", *_as_user(), f"--datadir={self.folder / 'data'}", f"--socket={self.socket}"]
-            + [f"--port={self.port}", f"--pid-file={self.folder / 'pid'}", f"--log-error={self.folder / 'error.log'}"]
-            + [f"--tmpdir={self.folder}", f"--init-file={self.folder / 'init.sql'}", *_FAST, *self.options],
+            self._command(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -73,6 +71,13 @@ class MariaDB(Server):
         )
         self._reaper = _reap_with_us(self._process.pid, self.folder)
         wait_for(self._answers, START, f"MariaDB on port {self.port}, see {self.folder / 'error.log'}")
+
+    def _command(self) -> list[str]:
+        files = {"datadir": "data", "socket": "s.sock", "pid-file": "pid", "log-error": "error.log"}
+        files["init-file"] = "init.sql"
+        paths = [f"--{option}={self.folder / name}" for option, name in files.items()]
+        own = [f"--port={self.port}", f"--tmpdir={self.folder}"]
+        return ["mariadbd", "--no-defaults", *_as_user(), *paths, *own, *_FAST, *self.options]
 
     def _answers(self) -> bool:
         assert self._process is not None
@@ -198,12 +203,9 @@ def _template() -> Path:
 
 def _install(folder: Path) -> None:
     folder.mkdir(mode=0o700)
-    done = subprocess.run(
-        ["mariadb-install-db", "--no-defaults", *_as_user(), f"--datadir={folder / 'data'}", "--skip-test-db"]
-        + ["--auth-root-authentication-method=normal", "--innodb-log-file-size=8M", "--skip-name-resolve"],
-        capture_output=True,
-        text=True,
-    )
+    options = ["--skip-test-db", "--auth-root-authentication-method=normal", "--innodb-log-file-size=8M"]
+    command = ["mariadb-install-db", "--no-defaults", *_as_user(), f"--datadir={folder / 'data'}", *options]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, f"mariadb-install-db: {done.stdout[-2000:]}{done.stderr[-2000:]}"
     (folder / "complete").write_text(time.strftime("%Y-%m-%d %H:%M:%S\n"))
 

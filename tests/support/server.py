@@ -15,7 +15,8 @@ from qd.config.model import DatabaseConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 ADMIN = "qd_test_admin"
-PASSWORD = "change-me"  # noqa: S105 - what docs/grants.sql says
+PASSWORD = "change-me"
+"""Of every account: the one that docs/grants.sql shows."""
 
 
 class ServerMissing(Exception):
