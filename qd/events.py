@@ -52,6 +52,16 @@ class ReloadRefused(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class DaemonFailed(Event):
+    """It can't start, or its main loop broke: the line that says why the process ends."""
+
+    NAME: ClassVar[str | None] = "daemon.failed"
+    LEVEL: ClassVar[Level] = "error"
+    where: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class DaemonStopping(Event):
     NAME: ClassVar[str | None] = "daemon.stopping"
     reason: str
