@@ -1,0 +1,157 @@
+"""Counts the rows now and then, so that a scrape never has to.
+
+However many ask for the metrics page, the rows are counted by this one service, and so rarely
+that counting costs at most 2 % of the time. Owns the snapshot that the depth gauges show.
+May import: store protocol, metrics (for the snapshot's type) and the pure modules.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from qd.clock import monotonic
+from qd.errors import StoreError
+from qd.events import Events, Problem
+from qd.metrics.depths import DepthSnapshot
+from qd.store.protocol import DaemonRow, QueueDepth
+
+SHARE = 50
+"""An interval is at least this many times what a count costs: 2 % of the time."""
+
+FIRST_STRETCH = 60.0
+"""Seconds that the first count, which may have met cold caches, can stretch the interval to."""
+
+SLOW = 1.0
+"""Seconds after which a failed count is asked whether the server is gone or the count too dear."""
+
+SAY_AGAIN = 600.0
+"""Seconds between two warnings about the same thing."""
+
+
+class Counts(Protocol):
+    """What the sampler asks of a store; every store offers it."""
+
+    def depths(self) -> list[QueueDepth]:
+        """Counts per queue."""
+        ...
+
+    def daemons(self) -> list[DaemonRow]:
+        """Who runs."""
+        ...
+
+    def now(self) -> datetime:
+        """The database's now: an answer that costs nothing."""
+        ...
+
+    def close(self) -> None:
+        """Closes the connection."""
+        ...
+
+
+class Sampler:
+    """The service (qd.maintenance.service) behind `qd_queue_jobs` and its neighbours.
+
+    Args:
+        store: its own, with a connection of its own.
+        refresh: `http.refresh`, seconds between two counts where they are cheap.
+        queues: the configured ones; rows in others are warned of.
+        events: where it warns.
+    """
+
+    name = "sampler"
+
+    def __init__(self, store: Counts, refresh: float, queues: Collection[str], events: Events) -> None:
+        self._store, self._events = store, events
+        self._refresh, self._known = refresh, frozenset(queues)
+        self._costs: deque[float] = deque(maxlen=2)
+        self._snapshot = DepthSnapshot(interval=refresh)
+        self._said: dict[str, float] = {}
+
+    def snapshot(self) -> DepthSnapshot:
+        """What the last count found; never changes in the reader's hands. From any thread."""
+        return self._snapshot
+
+    def reconfigure(self, refresh: float, queues: Collection[str]) -> None:
+        """Takes the values of a reload; they hold from the next round on. From any thread."""
+        self._refresh, self._known = refresh, frozenset(queues)
+
+    def run_once(self) -> float:
+        """Counts the rows; seconds until the next count is wanted.
+
+        Raises:
+            StoreError: the database is away. A count that is merely too dear for its time limit
+                raises nothing: it is made more rarely.
+        """
+        begun = monotonic()
+        try:
+            rows = tuple(self._store.depths())
+        except StoreError as error:
+            return self._too_dear(monotonic() - begun, error)
+        interval = self._interval(monotonic() - begun)
+        # The age counts from before the count: never younger than the rows were.
+        self._snapshot = DepthSnapshot(rows, interval, stamp=time.time(), taken=begun)
+        self._warn_of_strangers(rows)
+        return interval
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._store.close()
+
+    def _interval(self, cost: float) -> float:
+        """The wait that keeps the cost at 2 %, by the cheaper of the last two counts.
+
+        One dear count alone says little: the server stood still, or this process did. Were it
+        believed, the gauges would stay away long after the trouble.
+        """
+        first = not self._costs
+        self._costs.append(cost)
+        stretched = SHARE * min(self._costs)
+        if first:
+            stretched = min(stretched, FIRST_STRETCH)
+        return max(self._refresh, stretched)
+
+    def _too_dear(self, spent: float, error: StoreError) -> float:
+        """Tells a server that is away (raises) from a count that its time limit ended (a longer wait).
+
+        The interval that is shown stays as it was, so that the old numbers vanish in time.
+        """
+        if spent < SLOW:
+            raise error
+        self._store.now()  # raises in its turn if it is the server that is away
+        wait = self._interval(spent)
+        if self._may_say("dear"):
+            text = f"counting the rows was given up after {spent:.1f} s ({error}); the depth metrics are missing"
+            self._events.publish(Problem(self.name, text))
+        return wait
+
+    def _warn_of_strangers(self, rows: Sequence[QueueDepth]) -> None:
+        """Says that jobs wait where no daemon serves them: mostly a typo at the enqueue."""
+        strange = [row for row in rows if row.queue not in self._known and _waiting(row)]
+        if not strange or not self._may_say("strangers"):
+            return
+        served = {queue for daemon in self._store.daemons() for queue in daemon.queues}
+        unserved = [row for row in strange if row.queue not in served]
+        if unserved:
+            self._events.publish(Problem(self.name, _names(unserved)))
+
+    def _may_say(self, what: str) -> bool:
+        due = monotonic() >= self._said.get(what, 0.0)
+        if due:
+            self._said[what] = monotonic() + SAY_AGAIN
+        return due
+
+
+def _waiting(row: QueueDepth) -> int:
+    return row.ready + row.delayed + row.reserved + row.stale + row.blocked
+
+
+def _names(rows: Sequence[QueueDepth]) -> str:
+    """The warning; the names come from anybody's INSERT, so they are quoted and cut."""
+    most = sorted(rows, key=_waiting, reverse=True)
+    named = ", ".join(f"{ascii(row.queue[:64])} ({_waiting(row)})" for row in most[:3])
+    more = f" and {len(most) - 3} more" if len(most) > 3 else ""
+    return f"jobs wait in queues that neither this configuration nor a running daemon knows: {named}{more}"

@@ -1,0 +1,94 @@
+"""The gauges that are read from the rows, shown from a snapshot that the sampler keeps.
+
+A snapshot that has grown too old isn't shown at all: an alert on a depth must not see numbers
+from before an outage. May import: store protocol and the pure modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from prometheus_client.core import GaugeMetricFamily
+
+from qd.clock import monotonic
+from qd.metrics.catalogue import LAST_REFRESH, OLDEST_READY, OTHER, PAUSED, QUEUE_JOBS, REFRESH_INTERVAL, STATES, Spec
+from qd.store.protocol import QueueDepth
+
+STALE_AFTER = 5
+"""Intervals after which a snapshot is too old to be shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class DepthSnapshot:
+    """What the last count of the rows found.
+
+    Attributes:
+        rows: one for each queue that the database knows.
+        interval: seconds until the next count.
+        stamp: Unix time of the count; 0.0: there was none.
+        taken: monotonic time of the count.
+    """
+
+    rows: tuple[QueueDepth, ...] = ()
+    interval: float = 0.0
+    stamp: float = 0.0
+    taken: float = field(default_factory=monotonic)
+
+    def fresh(self) -> bool:
+        """True while it may be shown."""
+        return self.stamp > 0 and monotonic() - self.taken <= STALE_AFTER * self.interval
+
+
+Depths = Callable[[], DepthSnapshot]
+
+
+def gauge(spec: Spec) -> GaugeMetricFamily:
+    """An empty family of the metric; samples are added with the values of its labels, in order."""
+    return GaugeMetricFamily(spec.name, spec.help, labels=spec.labels)
+
+
+def depth_families(snapshot: DepthSnapshot, queues: tuple[str, ...]) -> Iterator[GaugeMetricFamily]:
+    """The families of a snapshot.
+
+    Args:
+        queues: the configured ones, `_other` among them: it takes the sum of all that aren't.
+    """
+    for spec, value in ((LAST_REFRESH, snapshot.stamp), (REFRESH_INTERVAL, snapshot.interval)):
+        family = gauge(spec)
+        family.add_metric((), value)
+        yield family
+    if snapshot.fresh():
+        yield from _row_families(by_queue(snapshot.rows, queues))
+
+
+def by_queue(rows: tuple[QueueDepth, ...], queues: tuple[str, ...]) -> dict[str, QueueDepth]:
+    """One row for each of these queues, without rows or not; strangers are added up under `_other`."""
+    merged = {queue: QueueDepth(queue) for queue in queues}
+    for row in rows:
+        known = row.queue if row.queue in merged else OTHER
+        merged[known] = _add(merged[known], row)
+    return merged
+
+
+def _add(one: QueueDepth, other: QueueDepth) -> QueueDepth:
+    return QueueDepth(
+        one.queue,
+        ready=one.ready + other.ready,
+        delayed=one.delayed + other.delayed,
+        reserved=one.reserved + other.reserved,
+        stale=one.stale + other.stale,
+        failed=one.failed + other.failed,
+        oldest_ready_age=max(one.oldest_ready_age, other.oldest_ready_age),
+        paused=one.paused or other.paused,
+    )
+
+
+def _row_families(depths: dict[str, QueueDepth]) -> Iterator[GaugeMetricFamily]:
+    jobs, oldest, paused = gauge(QUEUE_JOBS), gauge(OLDEST_READY), gauge(PAUSED)
+    for queue, depth in depths.items():
+        for state in STATES:
+            jobs.add_metric((queue, state), getattr(depth, state))
+        oldest.add_metric((queue,), max(0.0, depth.oldest_ready_age))
+        paused.add_metric((queue,), float(depth.paused))
+    yield from (jobs, oldest, paused)
