@@ -1,20 +1,20 @@
 """The errors that qd raises, as one tree. Pure: imports nothing of qd, does no I/O.
 
-    QdError
-     +- ConfigError            every problem of a configuration, each with file, line and key
-     +- HandlerError           a handler is registered twice, or under a name that is not allowed
-     +- BadInput               an enqueue that can't be right; nothing was written
-     +- NotFound               no such job, dead letter or queue
-     +- Refused                the act would harm: a live lease, a taken unique key
-     +- LeaseLost              the job is no longer ours
-     +- StoreError             the database said no; `kind` is the label of qd_database_errors_total
-         +- ConnectionLost     the connection is gone (kind `lost` or `timeout`)
-         +- TransactionFailed  undone as a whole, may be tried again (`deadlock`, `lock_wait`)
-         +- ReadOnlyServer     a demoted primary: reopen with back-off (`read_only`)
-         +- ServerBusy         full disk, too many connections or queries: back off (`refused`)
-         +- DataRefused        the row's own fault: that job's failure, not the daemon's (`other`)
-         +- SetupWrong         wrong credentials, missing schema or grant: a person must act (`other`)
-         +- UnknownError       anything else: discard the connection and back off (`other`)
+QdError
+ +- ConfigError            every problem of a configuration, each with file, line and key
+ +- HandlerError           a handler is registered twice, or under a name that is not allowed
+ +- BadInput               an enqueue that can't be right; nothing was written
+ +- NotFound               no such job, dead letter or queue
+ +- Refused                the act would harm: a live lease, a taken unique key
+ +- LeaseLost              the job is no longer ours
+ +- StoreError             the database said no; `kind` is the label of qd_database_errors_total
+     +- ConnectionLost     the connection is gone (kind `lost` or `timeout`)
+     +- TransactionFailed  undone as a whole, may be tried again (`deadlock`, `lock_wait`)
+     +- ReadOnlyServer     a demoted primary: reopen with back-off (`read_only`)
+     +- ServerBusy         full disk, too many connections or queries: back off (`refused`)
+     +- DataRefused        the row's own fault: that job's failure, not the daemon's (`other`)
+     +- SetupWrong         wrong credentials, missing schema or grant: a person must act (`other`)
+     +- UnknownError       anything else: discard the connection and back off (`other`)
 """
 
 from __future__ import annotations

@@ -112,6 +112,6 @@ class Job:
         Raises:
             LeaseLost: the job isn't ours any more; roll back.
         """
-        self.completed = True
         if not self.finish(cursor, self):
             raise LeaseLost(f"job {self.id} is no longer ours: roll back, its effects belong to another run")
+        self.completed = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from qd.backoff import Backoff
 from qd.clock import monotonic
@@ -39,16 +39,30 @@ class Service(Protocol):
         ...
 
 
+@runtime_checkable
+class Wakeable(Protocol):
+    """A service that waits at a place of its own, since something outside may wake it."""
+
+    def wait(self, seconds: float) -> bool:
+        """Waits this long at most; True if it was woken."""
+        ...
+
+
+SLICE = 0.25
+"""Seconds that a Wakeable service waits in one piece."""
+
+
 class ServiceThread:
     """Runs a service until it is told to stop.
 
     Args:
         service: the duty.
         patience: seconds that one round may take (all its statements at their time limits).
+        away: how rounds are spaced while the database is away.
     """
 
-    def __init__(self, service: Service, events: Events, patience: float) -> None:
-        self.service, self._events, self._patience = service, events, patience
+    def __init__(self, service: Service, events: Events, patience: float, away: Backoff = AWAY) -> None:
+        self.service, self._events, self._patience, self._away = service, events, patience, away
         self.pulse = Pulse(service.name, patience)
         self._stop = threading.Event()
         self._hurry = threading.Event()
@@ -69,6 +83,15 @@ class ServiceThread:
         self._stop.set()
         self._hurry.set()
 
+    @property
+    def started(self) -> bool:
+        """Whether `start` was called."""
+        return self._thread.ident is not None
+
+    def alive(self) -> bool:
+        """Whether its thread runs."""
+        return self._thread.is_alive()
+
     def join(self, timeout: float) -> bool:
         """Waits for its end; True if it has ended."""
         self._thread.join(max(0.0, timeout))
@@ -82,14 +105,25 @@ class ServiceThread:
                 wait, failures = self.service.run_once(), 0
             except StoreError:  # said and counted where the connection is
                 failures += 1
-                wait = AWAY.delay(failures)
+                wait = self._away.delay(failures)
             except Exception as error:  # a bug must not end the loop
                 self._say(error)
                 wait = 5.0
             self.pulse.beat(wait + self._patience)
-            self._hurry.wait(wait)
-            self._hurry.clear()
+            self._wait(wait)
         self._quietly(self.service.close)
+
+    def _wait(self, seconds: float) -> None:
+        """Waits at the service's own place where it has one, in slices so that a stop is noticed."""
+        service = self.service
+        if not isinstance(service, Wakeable):
+            self._hurry.wait(seconds)
+            self._hurry.clear()
+            return
+        end = monotonic() + seconds
+        while not self._stop.is_set() and (left := end - monotonic()) > 0:
+            if service.wait(min(left, SLICE)):
+                return
 
     def _quietly(self, act: Callable[[], None]) -> None:
         try:

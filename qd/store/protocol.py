@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from qd.job import ClaimedJob
+from qd.job import ClaimedJob, Job
 from qd.outcome import Settlement, Verdict
 
 
@@ -76,8 +76,6 @@ class Claim:
         lease: seconds.
         token: written to `reserved_by`; never used before.
         max_attempts: the queue's policy, for rows that have none of their own.
-        solo_only_first: with limit > 1 a row on its last attempt, or with crashes behind it, is
-            taken only when it is first, and then alone.
         priorities: those to look at, in order; a hit's keys, or all.
     """
 
@@ -169,6 +167,8 @@ class JobRow:
     last_error: str | None
     history: list[dict[str, Any]]
     created_at: datetime
+    payload_bytes: int = 0
+    """The payload's whole size; a list fetches only the beginning of a huge one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +191,10 @@ class FailedRow:
     traceback: str | None
     reserved_by: str | None
     failed_at: datetime
+    payload_bytes: int = 0
+    """The payload's whole size; a list fetches only the beginning of a huge one."""
+    others: int = 0
+    """Older dead letters of the same job id (after a restore); only `failed` counts them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +209,21 @@ class Filter:
     """Seconds since failed_at (dead letters only)."""
     after: int | None = None
     limit: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a check looked at.
+
+    Attributes:
+        level: `ok`, `warn`, or `FAIL` where qd can't work as it is.
+        what: a word or two.
+        detail: one line: what is so, and what to do about it.
+    """
+
+    level: Literal["ok", "warn", "FAIL"]
+    what: str
+    detail: str
 
 
 class Store(Protocol):
@@ -288,12 +307,35 @@ class AdminStore(Protocol):
         """Raises NotFound."""
         ...
 
-    def release_job(self, job_id: int) -> None:
-        """Due now, unreserved. Raises NotFound; Refused while its lease is alive."""
+    def release_job(self, job_id: int, max_attempts: int | None = None) -> None:
+        """Due now, unreserved; a stale one as `reclaim` would do it.
+
+        Args:
+            max_attempts: the queue's, for a row without its own.
+
+        Raises:
+            NotFound: there is no such job.
+            Refused: its lease is alive, or it is stale and was cut off in its last attempt.
+        """
         ...
 
     def delete_job(self, job_id: int) -> None:
         """Raises NotFound; Refused while its lease is alive."""
+        ...
+
+    def count_jobs(self, where: Filter) -> tuple[int, int]:
+        """How many jobs the filter means, its limit and after aside; the highest id among them."""
+        ...
+
+    def job_ids(self, where: Filter) -> list[int]:
+        """One page of ids, ascending from `where.after`."""
+        ...
+
+    def delete_jobs(self, ids: Sequence[int], where: Filter) -> int:
+        """Deletes, in one transaction, those that still are what the filter means; how many.
+
+        Rows whose lease is alive stay.
+        """
         ...
 
     def list_failed(self, where: Filter) -> list[FailedRow]:
@@ -308,20 +350,29 @@ class AdminStore(Protocol):
         """The newest dead letter of this job id. Raises NotFound."""
         ...
 
-    def retry_failed(self, job_id: int) -> int:
+    def retry_failed(self, job_id: int, up_to: int | None = None) -> int:
         """Brings the newest dead letter of this job back; the id it runs under.
 
         Fresh attempts and crashes, history kept, due now, one transaction. A new id only if the
-        old one is taken. Raises NotFound; Refused if its unique key is taken by now.
+        old one is taken.
+
+        Args:
+            up_to: only dead letters with at most this id (the dead letter's own), so that an act
+                on many doesn't touch what failed after it began.
+
+        Raises:
+            NotFound: there is none, or another took it just now.
+            Refused: its unique key is taken by now, or the schema refuses its payload.
         """
         ...
 
-    def delete_failed(self, job_id: int) -> None:
-        """Deletes the newest dead letter of this job. Raises NotFound."""
+    def delete_failed(self, job_id: int, up_to: int | None = None) -> None:
+        """Deletes the newest dead letter of this job; `up_to` as in retry_failed. Raises NotFound."""
         ...
 
-    def failed_ids(self, where: Filter) -> list[int]:
-        """The job ids that the filter means now, oldest first: what an act on all works through."""
+    def failed_ids(self, where: Filter) -> list[tuple[int, int]]:
+        """(job id, dead letter's id) of all that the filter means now, oldest first, its limit and
+        after aside: what an act on all works through."""
         ...
 
     def pause(self, queue: str) -> None:
@@ -346,6 +397,22 @@ class AdminStore(Protocol):
 
     def now(self) -> datetime:
         """The database's now, UTC."""
+        ...
+
+    def max_packet(self) -> int | None:
+        """Bytes of the longest statement that the server takes; None: no limit."""
+        ...
+
+    def inspect(self) -> list[Finding]:
+        """What `qd check` asks the server: session settings, claim plan, grants."""
+        ...
+
+
+class Finisher(Protocol):
+    """The fenced finish inside a handler's own transaction, on a cursor that isn't ours."""
+
+    def __call__(self, cursor: Any, job: Job) -> bool:
+        """Deletes the row under the job's token; False: it no longer matches."""
         ...
 
 

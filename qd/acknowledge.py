@@ -1,0 +1,157 @@
+"""Writes the ends of jobs, and says what came of it.
+
+The acknowledgement is retried, the work is not: a deadlock, a lock wait, a lost connection or a
+COMMIT of unknown outcome is tried again for as long as the lease may hold, which only the fence
+decides. Once a process is stopping, until the gate's deadline.
+May import: lease, batch, gate, store protocol, and the pure modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from qd.backoff import Backoff
+from qd.batch import Done
+from qd.errors import DataRefused, StoreError, TransactionFailed
+from qd.events import (
+    AttemptEnded,
+    Event,
+    Events,
+    JobCrashed,
+    JobDeadLettered,
+    JobFailed,
+    JobRejected,
+    JobReleased,
+    JobSnoozed,
+    JobSucceeded,
+    JobTimedOut,
+    Problem,
+)
+from qd.gate import Gate
+from qd.job import ClaimedJob
+from qd.lease import Lease, LeaseKeeper
+from qd.outcome import Action, Outcome, OutcomeKind, Reason, Settlement, Verdict
+from qd.store.protocol import HeldLease, Renewal, Store
+
+AGAIN = Backoff(base=0.05, factor=2.0, cap=1.0, jitter=0.5)
+"""Between tries to write an end."""
+
+FAILURES: dict[OutcomeKind, type[JobFailed]] = {
+    OutcomeKind.TIMEOUT: JobTimedOut,
+    OutcomeKind.CRASHED: JobCrashed,
+}
+
+
+class Acknowledger:
+    """Settles through one thread's store.
+
+    Args:
+        turn: called before each try, so that the thread's pulse is kept.
+    """
+
+    def __init__(self, store: Store, keeper: LeaseKeeper, events: Events, gate: Gate, turn: Callable[[], None]) -> None:
+        self._store, self._keeper, self._events, self._gate, self._turn = store, keeper, events, gate, turn
+
+    def settle(self, done: Sequence[Done]) -> None:
+        """Writes the ends of these jobs, however long it takes; says each verdict once."""
+        done = [(lease, settlement) for lease, settlement in done if not lease.lost.is_set()]
+        if not done:
+            return
+        for lease, _ in done:
+            lease.settling = True
+        verdicts = self._write([settlement for _, settlement in done])
+        for (lease, settlement), verdict in zip(done, verdicts, strict=True):
+            if verdict is Verdict.LOST:
+                lease.lose(self._events, "settle")
+            elif verdict is not None:
+                for event in told(settlement, verdict):
+                    self._events.publish(event)
+        self._keeper.drop([lease for lease, _ in done])
+
+    def reconcile(self, lease: Lease) -> Renewal | None:
+        """What has become of the row, read and renewed under the lease's token.
+
+        Returns:
+            RENEWED, LOST or GONE; None if the time for it is over.
+        """
+        job = lease.job
+        failures = 0
+        while not self._gate.late():
+            self._turn()
+            try:
+                (found,) = self._store.renew([HeldLease(job.id, job.token, job.lease)])
+                if found is not Renewal.LOCKED:
+                    return found
+            except StoreError:  # said and counted where the connection is
+                pass
+            failures += 1
+            self._gate.pause(AGAIN.delay(failures))
+        return None
+
+    def _write(self, settlements: Sequence[Settlement]) -> list[Verdict | None]:
+        failures = 0
+        while True:
+            self._turn()
+            try:
+                return list(self._store.settle(settlements))
+            except DataRefused as error:
+                if len(settlements) > 1:  # one row's fault must not hold up the others
+                    return [verdict for one in settlements for verdict in self._write([one])]
+                failures += 1
+                if failures > 2:  # it would be refused for ever: its lease runs out, the sweep decides
+                    self._events.publish(Problem(f"settling job {settlements[0].job.id}", f"refused: {error}"))
+                    return [None]
+                settlements = [self._without_words(settlements[0], error)]
+            except TransactionFailed:
+                failures += 1
+            except StoreError as error:
+                failures += 1
+                if failures == 10:
+                    where = f"settling job {settlements[0].job.id}"
+                    self._events.publish(Problem(where, f"not written after {failures} tries: {error}"))
+            if self._gate.late():
+                return [None] * len(settlements)
+            self._gate.pause(AGAIN.delay(failures))
+
+    def _without_words(self, settlement: Settlement, error: StoreError) -> Settlement:
+        """The same end, its texts replaced by one that every server takes."""
+        plain = f"the error text was refused by the database (errno {error.errno}) and left out"
+        old = settlement.outcome
+        outcome = Outcome(old.kind, old.reason, error=plain, delay=old.delay, seconds=old.seconds)
+        return Settlement(settlement.job, settlement.action, outcome, settlement.delay)
+
+
+def told(settlement: Settlement, verdict: Verdict) -> Iterator[Event]:
+    """The events of one settled attempt."""
+    job, outcome = settlement.job, settlement.outcome
+    buried = settlement.action is Action.BURY or verdict is Verdict.BURIED
+    yield _ending(settlement, buried)
+    if buried:
+        yield JobDeadLettered(job.id, job.queue, job.type, job.attempt, outcome.reason.value, outcome.error or "")
+
+
+def _ending(settlement: Settlement, buried: bool) -> AttemptEnded:
+    job, outcome, kind = settlement.job, settlement.outcome, settlement.outcome.kind
+    who = (job.id, job.queue, job.type, job.attempt, outcome.seconds)
+    if kind is OutcomeKind.SUCCEEDED:
+        return JobSucceeded(*who, result=outcome.result)
+    if kind is OutcomeKind.SNOOZED:
+        return JobSnoozed(*who, delay=settlement.delay)
+    if settlement.action is Action.POSTPONE and not buried:
+        return JobReleased(*who, reason="no handler for its type here")
+    if kind is OutcomeKind.REJECTED:
+        return JobRejected(*who)
+    if kind is OutcomeKind.RELEASED and not buried:
+        return _released(job, outcome)
+    retry_in = None if buried else settlement.delay
+    return FAILURES.get(kind, JobFailed)(*who, error=outcome.error or _cut_off(outcome), retry_in=retry_in)
+
+
+def _released(job: ClaimedJob, outcome: Outcome) -> JobReleased:
+    ran = outcome.seconds > 0
+    reason = "cut off by the stop" if ran else "not started"
+    return JobReleased(job.id, job.queue, job.type, job.attempt, outcome.seconds, reason=reason, ran=ran)
+
+
+def _cut_off(outcome: Outcome) -> str:
+    return "cut off by the stop" if outcome.reason is Reason.INTERRUPTED else outcome.kind.value

@@ -1,0 +1,81 @@
+"""How idle threads are woken: each waits at the bell, a look's hits ring it for one that can serve.
+
+May import: store protocol (for what a look saw) and the pure modules.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from qd.clock import monotonic
+from qd.store.protocol import Look
+
+
+class Waiter:
+    """One idle thread's place at the bell.
+
+    Args:
+        queues: what it serves.
+    """
+
+    def __init__(self, queues: Iterable[str]) -> None:
+        self.queues = frozenset(queues)
+        self.event = threading.Event()
+        self.look: Look | None = None
+
+
+class Bell:
+    """Wakes one waiting thread for each queue that has work. Also notes when work was last found."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: dict[Waiter, None] = {}
+        self.worked_at = 0.0
+
+    def wait(self, waiter: Waiter, timeout: float) -> Look | None:
+        """Waits to be rung for.
+
+        Args:
+            timeout: seconds at most.
+
+        Returns:
+            The look that saw the work, or None (time out, or woken to look around).
+        """
+        with self._lock:
+            self._waiting[waiter] = None
+        waiter.event.wait(timeout)
+        with self._lock:
+            self._waiting.pop(waiter, None)
+            look, waiter.look = waiter.look, None
+            waiter.event.clear()
+        return look
+
+    def idle(self) -> bool:
+        """Whether any thread waits."""
+        return bool(self._waiting)
+
+    def ring(self, look: Look) -> set[str]:
+        """Wakes one waiting thread for each queue with hits; the queues that nobody was free for."""
+        unserved = set()
+        with self._lock:
+            for queue in look.hits:
+                for waiter in self._waiting:
+                    if queue in waiter.queues:
+                        waiter.look = look
+                        waiter.event.set()
+                        del self._waiting[waiter]
+                        break
+                else:
+                    unserved.add(queue)
+        return unserved
+
+    def worked(self) -> None:
+        """A claim brought something: polls become quick."""
+        self.worked_at = monotonic()
+
+    def wake_all(self) -> None:
+        """Wakes every waiting thread, to look around."""
+        with self._lock:
+            for waiter in self._waiting:
+                waiter.event.set()

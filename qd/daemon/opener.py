@@ -1,0 +1,67 @@
+"""Lets an engine's work begin once the database is as it should be, and watches that it stays so.
+
+May import: store protocol and schema, and the pure modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from qd.errors import SetupWrong
+from qd.store.protocol import Database
+from qd.store.schema import check_compatible
+
+SCHEMA_EVERY = 10.0
+"""Seconds between looks at the schema's version: it may be changed under a running daemon."""
+
+WRONG_EVERY = 10.0
+"""Seconds between tries while credentials, database or schema are wrong: a person must act."""
+
+
+class Opener:
+    """A `Service`.
+
+    Attributes:
+        opened: work has begun.
+        reason: why it can't, or None.
+        incompatible: why this qd can't work with the schema any more, or None.
+    """
+
+    name = "opener"
+
+    def __init__(self, database: Database, begin: Callable[[], None]) -> None:
+        self._database, self._begin = database, begin
+        self.opened = False
+        self.reason: str | None = None
+        self.incompatible: str | None = None
+
+    def run_once(self) -> float:
+        """Checks; seconds until the next check."""
+        try:
+            if self.opened:
+                self._look_again()
+            else:
+                self._check()
+        except SetupWrong as error:
+            self.reason = str(error)
+            return WRONG_EVERY
+        self.reason = None
+        return SCHEMA_EVERY
+
+    def close(self) -> None:
+        """Nothing of its own to close."""
+
+    def _check(self) -> None:
+        self.reason = self.reason or "waiting for database"
+        self._database.check()
+        self.opened = True
+        self._begin()
+
+    def _look_again(self) -> None:
+        state = self._database.schema()
+        try:
+            check_compatible(state)
+        except SetupWrong as error:
+            if state.version:
+                self.incompatible = str(error)
+            raise

@@ -1,0 +1,48 @@
+"""Looks after batches whose thread is busy with a long job: what waits to start is handed back for
+others to take, what waits to be written is written. May import: acknowledge, worker, pure modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from qd.acknowledge import Acknowledger
+from qd.batch import Batch
+from qd.gate import Gate
+from qd.policy import unstarted
+
+EVERY = 0.1
+"""Seconds between rounds; a round asks the database nothing unless something is late."""
+
+
+class Returner:
+    """A `Service` with a store of its own, which it opens when first needed.
+
+    Args:
+        batches: what all threads of the engine work on now.
+        close_store: closes that store.
+    """
+
+    name = "returner"
+
+    def __init__(
+        self,
+        batches: Callable[[], Iterable[Batch]],
+        acknowledger: Acknowledger,
+        gate: Gate,
+        close_store: Callable[[], None],
+    ) -> None:
+        self._batches, self._acknowledger, self._gate, self._close_store = batches, acknowledger, gate, close_store
+
+    def run_once(self) -> float:
+        """Takes what is late from each batch; seconds until the next round."""
+        for batch in self._batches():
+            late = batch.take_unstarted(all_of_it=self._gate.closed)
+            done = batch.take_late()
+            self._acknowledger.settle([*done, *((lease, unstarted(lease.job)) for lease in late)])
+            self._gate.refund(len(late))
+        return EVERY
+
+    def close(self) -> None:
+        """Closes its connection."""
+        self._close_store()

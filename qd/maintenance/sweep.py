@@ -1,0 +1,79 @@
+"""The stale sweep: takes back jobs whose owner is gone. May import: store protocol, events, pure modules.
+
+A row is taken back only if the same (id, token, lease end) was stale at two looks far enough apart,
+with no trouble at the database between: whoever wakes first after a stall must not steal the jobs
+of those who are about to renew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from qd.clock import monotonic
+from qd.config.model import QueueConfig
+from qd.events import Events, JobDeadLettered, StaleReclaimed
+from qd.outcome import Reason, Verdict
+from qd.store.protocol import StaleRow, Store
+
+ROWS_A_ROUND = 200
+"""Rows looked at in one round; more are found in the next."""
+
+SWEEP_SHARE = 0.02
+"""Share of the time that the sweep's look may take: its lane can't be kept flat."""
+
+
+class StaleSweep:
+    """One engine's sweep over the queues that it serves.
+
+    Args:
+        store: shared with the other duties of the maintenance thread.
+        policies: of the queues that are served.
+        troubled_at: monotonic time of the database's last trouble.
+    """
+
+    name = "stale sweep"
+
+    def __init__(
+        self,
+        store: Store,
+        policies: Mapping[str, QueueConfig],
+        events: Events,
+        troubled_at: Callable[[], float],
+    ) -> None:
+        self._store, self._policies, self._events, self._troubled_at = store, policies, events, troubled_at
+        self._seen: dict[StaleRow, float] = {}
+        self._pace = max(0.5, min(policy.lease for policy in policies.values()) / 6)
+
+    def run_once(self) -> float:
+        """One look, and what was stale long enough is taken back; seconds until the next."""
+        started = monotonic()
+        rows = self._store.stale(list(self._policies), ROWS_A_ROUND)
+        cost = monotonic() - started
+        self._seen = {row: self._first_seen(row, started) for row in rows}
+        for row, first in list(self._seen.items()):
+            if started - first >= self.apart(row.queue):
+                self._take_back(row)
+                del self._seen[row]
+        return max(self._pace, cost / SWEEP_SHARE)
+
+    def apart(self, queue: str) -> float:
+        """Seconds that must lie between the two looks."""
+        return max(1.0, self._policies[queue].lease / 3)
+
+    def close(self) -> None:
+        """Nothing of its own to close."""
+
+    def _first_seen(self, row: StaleRow, now: float) -> float:
+        first = self._seen.get(row, now)
+        return first if first > self._troubled_at() else now
+
+    def _take_back(self, row: StaleRow) -> None:
+        verdict = self._store.reclaim(row, self._policies[row.queue].max_attempts)
+        if verdict is Verdict.LOST:
+            return
+        buried = verdict is Verdict.BURIED
+        who = (row.job_id, row.queue, row.type, row.attempts)
+        self._events.publish(StaleReclaimed(*who, owner=row.token, dead_lettered=buried))
+        if buried:
+            error = f"its owner {row.token} was lost, and it had no attempt left"
+            self._events.publish(JobDeadLettered(*who, reason=Reason.LOST.value, error=error))

@@ -1,0 +1,130 @@
+"""A job's payload between Python values and JSON text. Pure; may import: errors.
+
+What is let in is what every supported server and every reader takes: RFC 8259 without NaN and
+Infinity, at most 31 levels deep (MariaDB's JSON_VALID), no half surrogate pairs, no number that
+Python can't hold. `decode` is the other way round and must survive any bytes at all.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, NoReturn
+
+from qd.errors import BadInput
+
+MAX_DEPTH = 31
+"""Levels of lists and objects inside each other; MariaDB's JSON_VALID refuses the 32nd."""
+
+MAX_DIGITS = 4300
+"""Digits of an integer: what Python converts by default."""
+
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_TOO_MANY_DIGITS = re.compile(rf"(?<![0-9])[0-9]{{{MAX_DIGITS + 1}}}")
+_STRUCTURE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|([\[{])|([\]}])', re.DOTALL)
+
+
+def encode(value: Any) -> str:
+    """The JSON text of a value: ASCII only, so that no connection's character set can harm it.
+
+    Args:
+        value: what `json.dumps` takes; tuples become lists, keys become strings.
+
+    Raises:
+        BadInput: NaN or Infinity, not serialisable, over 31 levels deep, half a surrogate pair,
+            an integer of over 4,300 digits.
+    """
+    try:
+        text = json.dumps(value, allow_nan=False)
+    except RecursionError:
+        raise BadInput(_DEEP) from None
+    except (TypeError, ValueError) as refused:
+        raise BadInput(f"payload: not JSON: {_line(refused)}") from None
+    _check_depth(text)
+    _check_digits(text)
+    if _ESCAPED_SURROGATE.search(text):
+        _check_surrogates(value)
+    return text
+
+
+def checked(text: str) -> str:
+    """Returns JSON text byte for byte, once it is sure that it is good.
+
+    Raises:
+        BadInput: it isn't JSON, or is what `encode` refuses.
+    """
+    _check_depth(text)
+    _check_digits(text)
+    decode(text)
+    return text
+
+
+def decode(raw: str | bytes) -> Any:
+    """The value of a row's payload, however the row came to be.
+
+    Raises:
+        BadInput: it can't be decoded, whatever the reason; never anything else.
+    """
+    try:
+        text = raw if isinstance(raw, str) else bytes(raw).decode()
+        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        text.encode()
+        if _ESCAPED_SURROGATE.search(text):
+            _check_surrogates(value)
+    except BadInput:
+        raise
+    except UnicodeError:
+        raise BadInput("payload: not UTF-8") from None
+    except (RecursionError, MemoryError):
+        raise BadInput("payload: nested too deep, or too large, to be decoded") from None
+    except (TypeError, ValueError) as refused:
+        raise BadInput(f"payload: not JSON: {_line(refused)}") from None
+    return value
+
+
+_DEEP = f"payload: nested over {MAX_DEPTH} levels deep; every supported server takes {MAX_DEPTH}"
+
+
+def _check_depth(text: str) -> None:
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return
+    depth = 0
+    for found in _STRUCTURE.finditer(text):
+        depth += (found[1] is not None) - (found[2] is not None)
+        if depth > MAX_DEPTH:
+            raise BadInput(_DEEP)
+
+
+def _check_digits(text: str) -> None:
+    """The limit holds also where this process has lifted Python's own: the reader may not have."""
+    if len(text) > MAX_DIGITS and _TOO_MANY_DIGITS.search(text):
+        json.loads(text, parse_int=_short, parse_float=_finite)
+
+
+def _check_surrogates(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise BadInput("payload: half a surrogate pair (\\ud800 to \\udfff), which is no character") from None
+
+
+def _short(digits: str) -> int:
+    if len(digits.lstrip("-")) > MAX_DIGITS:
+        raise BadInput(f"payload: an integer of over {MAX_DIGITS} digits")
+    return int(digits)
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if math.isinf(value):
+        raise ValueError("a number too large for double precision")
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,101 @@
+"""The one poller of an engine: looks for all idle threads, in one non-locking statement.
+
+Quick after work, slow when idle; every so often it looks without a lower bound, which finds what
+was committed late. It also proves the database: nothing is claimed before the schema was checked.
+A `Service`, but with a wait of its own: a datagram on the wake socket begins the next look at once.
+May import: bell, gate, wake, store protocol and the pure modules.
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable, Sequence
+
+from qd.bell import Bell
+from qd.clock import monotonic
+from qd.config.model import PollConfig
+from qd.store.protocol import Look, Store
+from qd.wake import WakeSocket
+
+FULL_LOOK_EVERY = 1.0
+"""Seconds between full looks while they are cheap."""
+
+FULL_LOOK_AT_LATEST = 30.0
+"""Seconds between full looks at most, however dear they are: so late may a job be found whose
+transaction was committed long after its due time."""
+
+FULL_LOOK_SHARE = 0.02
+"""Share of the time that full looks may take."""
+
+
+class Poller:
+    """Looks for the threads that wait at the bell; a `Service`.
+
+    Args:
+        store: its own.
+        grow: told the queues that have work which nobody is free for.
+    """
+
+    name = "poller"
+
+    def __init__(
+        self,
+        store: Store,
+        queues: Sequence[str],
+        bell: Bell,
+        poll: PollConfig,
+        grow: Callable[[set[str]], None],
+        wake: WakeSocket | None = None,
+    ) -> None:
+        self._store, self._queues, self._bell, self._poll = store, queues, bell, poll
+        self._grow, self._wake = grow, wake
+        self._pause = poll.min
+        self._full_at = 0.0
+        self.paused: frozenset[str] = frozenset()
+
+    def run_once(self) -> float:
+        """Looks if anybody waits or a full look is due; seconds until the next look.
+
+        Raises:
+            StoreError: the look failed.
+        """
+        if monotonic() >= self._full_at:
+            self._take(self._look_fully())
+        elif self._bell.idle():
+            self._take(self._store.look(self._queues, full=False))
+        return self._pause
+
+    def wait(self, seconds: float) -> bool:
+        """Waits, but no longer than until a wake datagram comes; True if one did."""
+        if self._wake is None:
+            select.select([], [], [], seconds)
+            return False
+        woken = bool(select.select([self._wake], [], [], seconds)[0])
+        if woken:
+            self._wake.read()
+            self._pause = self._poll.min
+        return woken
+
+    def close(self) -> None:
+        """Closes its connection and the wake socket."""
+        if self._wake is not None:
+            self._wake.close()
+        self._store.close()
+
+    def _look_fully(self) -> Look:
+        started = monotonic()
+        look = self._store.look(self._queues, full=True)
+        cost = monotonic() - started
+        self._full_at = monotonic() + min(FULL_LOOK_AT_LATEST, max(FULL_LOOK_EVERY, cost / FULL_LOOK_SHARE))
+        return look
+
+    def _take(self, look: Look) -> None:
+        self.paused = look.paused
+        unserved = self._bell.ring(look)
+        if unserved:
+            self._grow(unserved)
+        served = len(unserved) < len(look.hits)
+        if served or monotonic() - self._bell.worked_at < self._poll.max:
+            self._pause = self._poll.min
+        else:
+            self._pause = min(self._poll.max, self._pause * 1.5)

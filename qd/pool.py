@@ -1,0 +1,109 @@
+"""The threads that one `workers:` entry asks for: as many as configured, replaced where stuck.
+
+May import: worker and below. Owns: its workers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+
+from qd.clock import monotonic
+from qd.config.model import WorkerConfig
+from qd.events import WorkerReplaced
+from qd.executors import Attempt
+from qd.pulse import Pulse
+from qd.runner import Shop
+from qd.store.protocol import Store
+from qd.worker import Worker
+
+SPARE_FOR = 30.0
+"""Seconds without work after which a thread above the least is let go."""
+
+_serial = itertools.count(1)
+
+
+class WorkerPool:
+    """The workers of one configuration entry.
+
+    Args:
+        open_store: makes a store with a connection of the given name.
+    """
+
+    def __init__(self, config: WorkerConfig, open_store: Callable[[str], Store], shop: Shop) -> None:
+        self.config, self.label = config, config.label
+        self._open_store, self._shop = open_store, shop
+        self._lock = threading.Lock()
+        self._workers: list[Worker] = []
+        self._stuck: list[Worker] = []
+
+    def start(self) -> None:
+        """Starts the least number of threads."""
+        for _ in range(self.config.least):
+            self._add()
+
+    def grow(self) -> None:
+        """One more thread, if the configuration allows; called when work found nobody free."""
+        with self._lock:
+            room = len(self._workers) < self.config.most
+        if room and not self._shop.gate.closed:
+            self._add()
+
+    def tend(self) -> None:
+        """Forgets threads that have ended, lets spare ones go."""
+        with self._lock:
+            self._stuck = [worker for worker in self._stuck if worker.thread.is_alive()]
+            self._workers = [worker for worker in self._workers if worker.thread.is_alive()]
+            spare = self._workers[self.config.least :]
+        for worker in spare:
+            if worker.state == "idle" and monotonic() - worker.idle_since > SPARE_FOR:
+                worker.dismiss()
+
+    def replace(self, attempt: Attempt) -> bool:
+        """Replaces the thread that this stuck attempt holds; False: it isn't of this pool, or too
+        many of its threads are stuck already (the watchdog then sees the broken pulse).
+
+        The stuck thread keeps its job's lease until it ends: no second run while the first may act.
+        """
+        with self._lock:
+            worker = next((w for w in self._workers if w.runner.attempt is attempt), None)
+            if worker is None or len(self._stuck) >= self.config.most:
+                return False
+            worker.dismiss()
+            self._workers.remove(worker)
+            self._stuck.append(worker)
+        reason = "its handler can't be stopped; it keeps its lease until it ends"
+        self._shop.events.publish(WorkerReplaced(worker.name, attempt.job.id, reason))
+        if not self._shop.gate.closed:
+            self._add()
+        return True
+
+    def all(self) -> list[Worker]:
+        """Its living threads, replaced ones too."""
+        with self._lock:
+            workers = [*self._workers, *self._stuck]
+        return [worker for worker in workers if worker.thread.is_alive()]
+
+    def pulses(self) -> list[Pulse]:
+        """The pulses of the threads that count: not of those that were replaced, nor that ended."""
+        with self._lock:
+            return [worker.pulse for worker in self._workers if not self._may_be_gone(worker)]
+
+    def counts(self) -> tuple[int, int, int]:
+        """How many are idle, busy, backing off."""
+        states = [worker.state for worker in self.all()]
+        return states.count("idle"), states.count("busy"), states.count("backoff")
+
+    def _may_be_gone(self, worker: Worker) -> bool:
+        """A thread that ended while it was meant to: only then is its silence no fault."""
+        gate = self._shop.gate
+        meant = worker.dismissed or gate.closed or gate.spent or gate.leave_when_empty
+        return meant and not worker.thread.is_alive()
+
+    def _add(self) -> None:
+        name = f"{self.label}-{next(_serial)}"
+        worker = Worker(name, self.config, self._open_store(f"worker {name}"), self._shop)
+        with self._lock:
+            self._workers.append(worker)
+        worker.start()

@@ -1,0 +1,141 @@
+"""One job's run on a worker's thread: from the claimed row to the settlement that its end wants.
+
+May import: acknowledge, lease, executors, policy, store protocol and the pure modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from qd.acknowledge import Acknowledger
+from qd.batch import BatchSize, Done
+from qd.bell import Bell
+from qd.clock import monotonic
+from qd.config.model import QueueConfig
+from qd.errors import BadInput
+from qd.events import Events, JobStarted, JobSucceeded, Problem, TypeUnknown
+from qd.executors import Attempt, Timekeeper
+from qd.gate import Gate
+from qd.identity import Identity
+from qd.job import ClaimedJob, Job
+from qd.lease import Lease, LeaseKeeper
+from qd.outcome import Outcome, OutcomeKind, Reason, Settlement
+from qd.payload import decode
+from qd.policy import limit, settlement, unknown_type
+from qd.pulse import Pulse
+from qd.registry import Handler, Registry
+from qd.store.protocol import Finisher, Renewal
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """What all workers of one engine share.
+
+    Attributes:
+        patience: seconds that a round of statements may take at its worst.
+        finish: how `job.complete` ends a job inside the handler's transaction.
+    """
+
+    policies: Mapping[str, QueueConfig]
+    registry: Registry
+    events: Events
+    keeper: LeaseKeeper
+    timekeeper: Timekeeper
+    bell: Bell
+    gate: Gate
+    identity: Identity
+    sizes: Mapping[str, BatchSize]
+    patience: float
+    finish: Finisher
+
+
+class Runner:
+    """Runs the jobs of one thread, one after the other.
+
+    Attributes:
+        attempt: the run that is going on, or None.
+        lease: its lease.
+    """
+
+    def __init__(self, shop: Shop, acknowledger: Acknowledger, pulse: Pulse) -> None:
+        self._shop, self._acknowledger, self._pulse = shop, acknowledger, pulse
+        self.attempt: Attempt | None = None
+        self.lease: Lease | None = None
+
+    def run(self, lease: Lease) -> Done | None:
+        """Runs one claimed job; its end, or None where the job settled itself or was lost."""
+        claimed, shop = lease.job, self._shop
+        handler = shop.registry.get(claimed.type)
+        if handler is None:
+            hint = f"handlers here: {', '.join(shop.registry.names()[:10]) or 'none'}"
+            shop.events.publish(TypeUnknown(claimed.id, claimed.queue, claimed.type, hint))
+            return lease, unknown_type(claimed, hint)
+        try:
+            payload = decode(claimed.payload)
+        except BadInput as error:
+            return lease, self._decided(claimed, Outcome(OutcomeKind.REJECTED, Reason.PAYLOAD, error=str(error)))
+        return self._run_handler(lease, handler, payload)
+
+    def _run_handler(self, lease: Lease, handler: Handler, payload: object) -> Done | None:
+        claimed, shop = lease.job, self._shop
+        policy = shop.policies[claimed.queue]
+        job = self._view(lease, payload, policy)
+        attempt = Attempt(job, handler, claimed.payload)
+        lease.view, self.lease, self.attempt = job, lease, attempt
+        self._pulse.beat(policy.timeout + attempt.kill_grace + shop.patience)
+        shop.events.publish(self._started(claimed))
+        shop.timekeeper.watch(attempt)
+        try:
+            outcome = attempt.run()
+        finally:
+            shop.timekeeper.forget(attempt)
+            self.attempt = self.lease = None
+        self._pulse.beat(shop.patience)
+        if job.completed:
+            return self._completed(lease, outcome)
+        return lease, self._decided(claimed, outcome)
+
+    def _started(self, claimed: ClaimedJob) -> JobStarted:
+        wait = claimed.waited + (monotonic() - claimed.claimed_at)
+        return JobStarted(claimed.id, claimed.queue, claimed.type, claimed.attempt, wait)
+
+    def _view(self, lease: Lease, payload: object, policy: QueueConfig) -> Job:
+        claimed = lease.job
+        return Job(
+            id=claimed.id,
+            queue=claimed.queue,
+            type=claimed.type,
+            payload=payload,
+            attempt=claimed.attempt,
+            max_attempts=limit(claimed, policy.max_attempts),
+            priority=claimed.priority,
+            enqueued_at=claimed.created_at,
+            token=claimed.token,
+            deadline=monotonic() + policy.timeout,
+            finish=self._shop.finish,
+            lost=lease.lost,
+        )
+
+    def _decided(self, claimed: ClaimedJob, outcome: Outcome) -> Settlement:
+        policy = self._shop.policies[claimed.queue]
+        return settlement(claimed, outcome, policy.max_attempts, policy.backoff.backoff())
+
+    def _completed(self, lease: Lease, outcome: Outcome) -> Done | None:
+        """The handler called job.complete(): the row says whether its transaction was committed."""
+        found = self._acknowledger.reconcile(lease)
+        if found is Renewal.RENEWED:
+            return lease, self._decided(lease.job, outcome)
+        self._shop.keeper.drop([lease])
+        if found is Renewal.LOST:
+            lease.lose(self._shop.events, "settle")
+        elif found is Renewal.GONE:
+            self._say_completed(lease.job, outcome)
+        return None
+
+    def _say_completed(self, job: ClaimedJob, outcome: Outcome) -> None:
+        events = self._shop.events
+        if outcome.kind is not OutcomeKind.SUCCEEDED:
+            said = outcome.error or outcome.kind.value
+            events.publish(Problem(f"job {job.id}", f"raised after it had completed itself: {said}"))
+        events.publish(JobSucceeded(job.id, job.queue, job.type, job.attempt, outcome.seconds, result=outcome.result))

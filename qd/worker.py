@@ -1,0 +1,225 @@
+"""One worker thread: looks, claims, runs, settles, for its queues in strict order.
+
+May import: runner and below. Owns: its store (connection), its pulse, its state.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from qd.acknowledge import Acknowledger
+from qd.backoff import Backoff
+from qd.batch import Batch
+from qd.bell import Waiter
+from qd.clock import monotonic
+from qd.config.model import WorkerConfig
+from qd.errors import StoreError, TransactionFailed
+from qd.events import JobsClaimed, Problem
+from qd.job import ClaimedJob
+from qd.lease import Lease
+from qd.policy import unstarted
+from qd.pulse import Pulse
+from qd.runner import Runner, Shop
+from qd.store.protocol import Claim, Look, Renewal, Store
+
+LOOK_AGAIN = 0.05
+"""Seconds that a look's hits are trusted: so long a more urgent job may wait for a busy thread's notice."""
+
+IDLE_TURN = 1.0
+"""Seconds that an idle thread sleeps at most before it turns over and keeps its pulse."""
+
+BETWEEN_CLAIMS = Backoff(base=0.02, factor=2.0, cap=5.0, jitter=0.5)
+"""Between tries to look or claim while the database says no."""
+
+
+class Worker:
+    """One thread that works. `state` is idle, busy or backoff.
+
+    Args:
+        name: unique among living threads of the process, part of its tokens.
+        store: its own.
+    """
+
+    def __init__(self, name: str, config: WorkerConfig, store: Store, shop: Shop) -> None:
+        self.name, self._queues, self._store, self._shop = name, config.queues, store, shop
+        self.state = "idle"
+        self.idle_since = monotonic()
+        self.pulse = Pulse(f"worker {name}", shop.patience)
+        self.batch: Batch | None = None
+        self.dismissed = False
+        self._waiter = Waiter(self._queues)
+        self._look: Look | None = None
+        self._looked_at = 0.0
+        self._dry: set[tuple[str, int]] = set()
+        self._acknowledger = Acknowledger(store, shop.keeper, shop.events, shop.gate, self._turn)
+        self.runner = Runner(shop, self._acknowledger, self.pulse)
+        self.thread = threading.Thread(target=self._run, name=f"qd {name}", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self.pulse.beat(self._shop.patience)
+        self.thread.start()
+
+    def dismiss(self) -> None:
+        """Lets the thread end once what it runs is settled (it was replaced, or isn't needed)."""
+        self.dismissed = True
+
+    # ------------------------------------------------------------------ the loop
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._leaving():
+            self._turn()
+            try:
+                worked = self._round()
+                failures = 0
+                if not worked:
+                    break
+            except TransactionFailed:  # somebody was in the way: again, soon
+                failures = min(failures + 1, 4)
+                self._back_off(failures)
+            except StoreError:  # said and counted where the connection is
+                failures += 1
+                self._back_off(failures)
+            except Exception as error:  # a bug must not end the thread; said, and the loop goes on
+                failures += 1
+                self._shop.events.publish(Problem(f"worker {self.name}", f"{type(error).__name__}: {error}"))
+                self._back_off(max(failures, 6))
+        self._store.close()
+
+    def _round(self) -> bool:
+        """One claim and its work, or one wait; False: there was nothing and no wait is wanted."""
+        claimed = self._claim()
+        if claimed:
+            self.state = "busy"
+            self._work(claimed)
+            self.idle_since = monotonic()
+            return True
+        self.state = "idle"
+        self._forget_look()
+        if self._shop.gate.leave_when_empty:
+            return False
+        self._rest()
+        return True
+
+    def _rest(self) -> None:
+        """Waits at the bell. Doesn't look by itself: one poller looks for all."""
+        while not self._leaving():
+            self._turn()
+            if (look := self._shop.bell.wait(self._waiter, IDLE_TURN)) is not None:
+                self._remember(look)
+                return
+
+    def _leaving(self) -> bool:
+        gate = self._shop.gate
+        return self.dismissed or gate.closed or gate.spent
+
+    def _turn(self) -> None:
+        self.pulse.beat(self._shop.patience + IDLE_TURN)
+
+    def _back_off(self, failures: int) -> None:
+        self.state = "backoff"
+        self._forget_look()
+        self._shop.gate.wait(BETWEEN_CLAIMS.delay(failures))
+
+    # ------------------------------------------------------------------ looking and claiming
+
+    def _remember(self, look: Look | None) -> None:
+        self._look, self._looked_at = look, monotonic()
+        self._dry.clear()
+
+    def _forget_look(self) -> None:
+        self._look = None
+        self._dry.clear()
+
+    def _claim(self) -> list[Lease]:
+        if self._look is None or monotonic() - self._looked_at > LOOK_AGAIN:
+            self._remember(self._store.look(self._queues, full=self._shop.gate.leave_when_empty))
+        while (lane := self._first_lane()) is not None:
+            leases = self._claim_lane(*lane)
+            if leases:
+                return leases
+            if self._leaving():
+                break
+            self._dry.add(lane)
+        return []
+
+    def _first_lane(self) -> tuple[str, int] | None:
+        """The first queue in this worker's order, and its most urgent priority, with a hit."""
+        assert self._look is not None
+        for queue in self._queues:
+            for priority in sorted(self._look.hits.get(queue, ())):
+                if (queue, priority) not in self._dry:
+                    return queue, priority
+        return None
+
+    def _claim_lane(self, queue: str, priority: int) -> list[Lease]:
+        shop, policy = self._shop, self._shop.policies[queue]
+        wanted = shop.gate.take(1 if policy.max_attempts == 1 else shop.sizes[queue].size())
+        if not wanted:
+            return []
+        jobs: list[ClaimedJob] = []
+        started = monotonic()
+        try:
+            token = shop.identity.token(self.name)
+            jobs = self._store.claim(Claim(queue, wanted, policy.lease, token, policy.max_attempts, (priority,)))
+        finally:
+            shop.gate.refund(wanted - len(jobs))
+        shop.events.publish(JobsClaimed(queue, len(jobs), monotonic() - started))
+        if jobs:
+            shop.bell.worked()
+            if len(jobs) == wanted and self._look is not None and shop.bell.idle():
+                shop.bell.ring(self._look)  # there may be more: one more thread, which calls the next
+        return shop.keeper.hold(jobs)
+
+    # ------------------------------------------------------------------ working
+
+    def _work(self, leases: list[Lease]) -> None:
+        size = self._shop.sizes[leases[0].job.queue]
+        batch = self.batch = Batch(leases, size.start_within)
+        try:
+            self._work_through(batch)
+        except BaseException:  # whatever it was: nothing may keep renewing what nobody works on
+            self._shop.keeper.drop(leases)
+            raise
+        finally:
+            self.batch = None
+
+    def _work_through(self, batch: Batch) -> None:
+        first = True
+        while (lease := batch.next()) is not None:
+            if self._shop.gate.closed:
+                self._hand_back([lease, *batch.take_unstarted(all_of_it=True)])
+            elif not first and (late := batch.take_unstarted()):
+                self._hand_back([lease, *late])
+            else:
+                self._one(lease, batch)
+            first = False
+            if done := batch.take_done_if_due():
+                self._acknowledger.settle(done)
+        self._acknowledger.settle(batch.take_done())
+
+    def _hand_back(self, leases: list[Lease]) -> None:
+        self._acknowledger.settle([(lease, unstarted(lease.job)) for lease in leases])
+        self._shop.gate.refund(len(leases))
+
+    def _one(self, lease: Lease, batch: Batch) -> None:
+        """Runs one job, unless its lease is gone; its end waits in the batch."""
+        if lease.lost.is_set() or not (lease.fresh() or self._renewed(lease)):
+            return
+        done = self.runner.run(lease)
+        if done is not None:
+            self._shop.sizes[lease.job.queue].measured(done[1].outcome.seconds)
+            batch.add(done)
+
+    def _renewed(self, lease: Lease) -> bool:
+        """For a job that waited for half its lease: whether it is still ours, and fresh again."""
+        before = monotonic()
+        found = self._acknowledger.reconcile(lease)
+        if found is Renewal.RENEWED:
+            lease.renewed_at = before
+            return lease.fresh()
+        if found is not None:
+            lease.lose(self._shop.events, "renewal")
+        self._shop.keeper.drop([lease])
+        return False
