@@ -1,0 +1,107 @@
+"""Signals of the process: handlers only queue, the main loop takes them when it is ready to.
+
+A handler that logs, locks or raises can meet the main thread inside the very same code; so ours
+append to a deque and that is all. The wakeup descriptor ends the main loop's wait.
+May import: the standard library only, so that it can be installed before anything heavy is loaded.
+Owns: the process's signal dispositions and one pipe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import select
+import signal
+import sys
+from collections import deque
+from collections.abc import Iterator
+from types import FrameType
+
+STOPS = (signal.SIGTERM, signal.SIGINT)
+RELOAD = signal.SIGHUP
+IGNORED = (signal.SIGUSR1, signal.SIGUSR2)
+"""Taken and dropped. Not SIG_IGN: what is ignored stays ignored in the programs that handlers start."""
+
+
+class Signals:
+    """The queue of signals that the process was sent. Main thread only, except `wake`."""
+
+    def __init__(self) -> None:
+        self._queued: deque[int] = deque()
+        self._ends_at_once = False
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._read, False)
+        os.set_blocking(self._write, False)
+
+    def install(self) -> None:
+        """Takes over the signals; may be called again, should someone's module have taken them meanwhile."""
+        for number in (*STOPS, RELOAD, *IGNORED):
+            signal.signal(number, self._queue)
+            signal.siginterrupt(number, False)
+        signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        # Below Python, so that the stacks come out even while a C call holds the interpreter.
+        faulthandler.register(signal.SIGQUIT, file=sys.stderr, all_threads=True, chain=False)
+
+    def _queue(self, number: int, _: FrameType | None) -> None:
+        if self._ends_at_once and number in STOPS:
+            os._exit(0)
+        self._queued.append(number)
+
+    def wake(self) -> None:
+        """Ends the main loop's wait; from any thread."""
+        with contextlib.suppress(BlockingIOError):  # full: it will wake anyway
+            os.write(self._write, b"\0")
+
+    def wait(self, timeout: float) -> None:
+        """Waits for a signal or a wake; at once over while signals are queued.
+
+        Args:
+            timeout: seconds at most.
+        """
+        if not self._queued:
+            select.select([self._read], [], [], max(0.0, timeout))
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self._read, 4096):
+                pass
+
+    def take(self) -> list[int]:
+        """The signals queued since the last call, in order."""
+        return [self._queued.popleft() for _ in range(len(self._queued))]
+
+    def stop_asked(self) -> bool:
+        """Whether a SIGTERM or SIGINT waits to be taken; it stays queued."""
+        return any(number in STOPS for number in self._queued)
+
+    @contextlib.contextmanager
+    def ending_at_once(self) -> Iterator[None]:
+        """While foreign code is imported, which may take for ever: a stop ends the process there and then, with 0.
+
+        Nothing is claimed yet, so there is nothing to hand back.
+        """
+        self._ends_at_once = True
+        try:
+            if self.stop_asked():
+                os._exit(0)
+            yield
+        finally:
+            self._ends_at_once = False
+
+    def ignore(self) -> None:
+        """The process is about to end with its own status: no late signal may change it."""
+        faulthandler.unregister(signal.SIGQUIT)
+        for number in (*STOPS, RELOAD, *IGNORED, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_IGN)
+        signal.set_wakeup_fd(-1)
+
+
+_installed: Signals | None = None
+
+
+def install() -> Signals:
+    """Takes over the process's signals and returns their queue; the same one at every call."""
+    global _installed
+    if _installed is None:
+        _installed = Signals()
+    _installed.install()
+    return _installed
