@@ -31,6 +31,9 @@ SLOW = 1.0
 SAY_AGAIN = 600.0
 """Seconds between two warnings about the same thing."""
 
+ASK_AGAIN = 60.0
+"""Seconds until qd_daemons is asked again whether others serve what we don't know."""
+
 
 class Counts(Protocol):
     """What the sampler asks of a store; every store offers it."""
@@ -69,7 +72,7 @@ class Sampler:
         self._refresh, self._known = refresh, frozenset(queues)
         self._costs: deque[float] = deque(maxlen=2)
         self._snapshot = DepthSnapshot(interval=refresh)
-        self._said: dict[str, float] = {}
+        self._quiet: dict[str, float] = {}
 
     def snapshot(self) -> DepthSnapshot:
         """What the last count found; never changes in the reader's hands. From any thread."""
@@ -123,26 +126,29 @@ class Sampler:
             raise error
         self._store.now()  # raises in its turn if it is the server that is away
         wait = self._interval(spent)
-        if self._may_say("dear"):
-            text = f"counting the rows was given up after {spent:.1f} s ({error}); the depth metrics are missing"
-            self._events.publish(Problem(self.name, text))
+        text = f"counting the rows was given up after {spent:.1f} s ({error}); the depth metrics are missing"
+        if self._due("dear"):
+            self._say("dear", text)
         return wait
 
     def _warn_of_strangers(self, rows: Sequence[QueueDepth]) -> None:
         """Says that jobs wait where no daemon serves them: mostly a typo at the enqueue."""
         strange = [row for row in rows if row.queue not in self._known and _waiting(row)]
-        if not strange or not self._may_say("strangers"):
+        if not strange or not self._due("strangers"):
             return
         served = {queue for daemon in self._store.daemons() for queue in daemon.queues}
         unserved = [row for row in strange if row.queue not in served]
         if unserved:
-            self._events.publish(Problem(self.name, _names(unserved)))
+            self._say("strangers", _names(unserved))
+        else:
+            self._quiet["strangers"] = monotonic() + ASK_AGAIN
 
-    def _may_say(self, what: str) -> bool:
-        due = monotonic() >= self._said.get(what, 0.0)
-        if due:
-            self._said[what] = monotonic() + SAY_AGAIN
-        return due
+    def _due(self, what: str) -> bool:
+        return monotonic() >= self._quiet.get(what, 0.0)
+
+    def _say(self, what: str, text: str) -> None:
+        self._quiet[what] = monotonic() + SAY_AGAIN
+        self._events.publish(Problem(self.name, text))
 
 
 def _waiting(row: QueueDepth) -> int:
@@ -152,6 +158,6 @@ def _waiting(row: QueueDepth) -> int:
 def _names(rows: Sequence[QueueDepth]) -> str:
     """The warning; the names come from anybody's INSERT, so they are quoted and cut."""
     most = sorted(rows, key=_waiting, reverse=True)
-    named = ", ".join(f"{ascii(row.queue[:64])} ({_waiting(row)})" for row in most[:3])
+    named = ", ".join(f"{row.queue[:64]!a} ({_waiting(row)})" for row in most[:3])
     more = f" and {len(most) - 3} more" if len(most) > 3 else ""
     return f"jobs wait in queues that neither this configuration nor a running daemon knows: {named}{more}"

@@ -1,0 +1,313 @@
+"""The daemon's HTTP: /metrics, /livez, /readyz and a page of links, all from memory.
+
+Answers GET and HEAD, one request a connection, and is bounded in every way: threads, the size of
+a request, the time to send one and to take its answer. When all places are taken, the connection
+that has been longest without a whole request gives way, so that slow clients can't keep a scraper
+out. Bound to loopback it answers only requests that name a loopback address as their host: a web
+page in somebody's browser can't read it under a name of its own.
+May import: daemon.request, errors, clock.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from qd.clock import monotonic
+from qd.daemon.request import Malformed, Request, is_loopback, names_loopback, parse_head, read_head
+from qd.errors import QdError
+
+PLACES = 64
+"""Connections at a time."""
+
+WRITE_WITHIN = 5.0
+"""Seconds that a client has to take the whole answer."""
+
+DRAIN_WITHIN = 0.5
+"""Seconds for a body that nobody asked for: closing on unread bytes would cut the answer off."""
+
+PLAIN = "text/plain; charset=utf-8"
+
+_LISTEN = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9_.-]+)):([0-9]{1,5})")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is sent back.
+
+    Attributes:
+        text: a text, or the page's bytes.
+    """
+
+    status: int
+    text: str | bytes
+    content_type: str = PLAIN
+
+
+Route = Callable[[str], Answer]
+"""Answers a path; given the request's Accept header."""
+
+
+def daemon_routes(
+    page: Callable[[str], tuple[bytes, str]],
+    overdue: Callable[[], str | None],
+    unready: Callable[[], str | None],
+) -> dict[str, Route]:
+    """The daemon's pages.
+
+    Args:
+        page: the metrics page and its content type, by the Accept header.
+        overdue: None while every loop keeps its deadline, else which doesn't, in one line.
+        unready: None while the daemon can claim, else why it can't, in one line.
+    """
+
+    def metrics(accept: str) -> Answer:
+        body, content_type = page(accept)
+        return Answer(200, body, content_type)
+
+    return {
+        "/": lambda accept: Answer(200, INDEX, "text/html; charset=utf-8"),
+        "/metrics": metrics,
+        "/livez": lambda accept: _verdict(overdue()),
+        "/readyz": lambda accept: _verdict(unready()),
+    }
+
+
+def _verdict(trouble: str | None) -> Answer:
+    return Answer(200, "ok\n") if trouble is None else Answer(503, f"{trouble}\n")
+
+
+INDEX = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>qd</title>
+<h1>qd</h1>
+<ul>
+<li><a href="/metrics">/metrics</a> for Prometheus
+<li><a href="/livez">/livez</a> does every loop keep its deadline?
+<li><a href="/readyz">/readyz</a> can jobs be claimed?
+</ul>
+</html>
+"""
+
+
+def parse_listen(listen: str) -> tuple[str, int]:
+    """Host and port of `127.0.0.1:9833`, `[::1]:9833`, `localhost:9833`; port 0 takes a free one.
+
+    Raises:
+        ValueError: it is none of these; the message says what is allowed.
+    """
+    match = _LISTEN.fullmatch(listen)
+    if match is None or int(match[3]) > 65535:
+        raise ValueError(f"{listen!r} is no address to listen at; write HOST:PORT, like 127.0.0.1:9833 or [::1]:9833")
+    return match[1] or match[2], int(match[3])
+
+
+def _said(status: HTTPStatus) -> Answer:
+    return Answer(status.value, f"{status.phrase}\n")
+
+
+def to_bytes(answer: Answer, *, body: bool = True) -> bytes:
+    """The answer as it goes over the wire, in one piece."""
+    content = answer.text.encode("utf-8", "replace") if isinstance(answer.text, str) else answer.text
+    lines = (
+        f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}",
+        f"Content-Type: {answer.content_type}",
+        f"Content-Length: {len(content)}",
+        *(("Allow: GET, HEAD",) if answer.status == HTTPStatus.METHOD_NOT_ALLOWED else ()),
+        "Cache-Control: no-store",
+        "X-Content-Type-Options: nosniff",
+        "Connection: close",
+        "\r\n",
+    )
+    return "\r\n".join(lines).encode("latin-1") + (content if body else b"")
+
+
+class _Places:
+    """The connections that there are, at most PLACES; knows which still send their request."""
+
+    def __init__(self) -> None:
+        self._free = threading.BoundedSemaphore(PLACES)
+        self._lock = threading.Lock()
+        self._reading: dict[socket.socket, None] = {}
+
+    def take(self, connection: socket.socket) -> bool:
+        """A place, if need be that of the one that has been reading longest. False: all are being answered."""
+        if not self._free.acquire(blocking=False):
+            self.hurry(1)
+            if not self._free.acquire(timeout=0.2):
+                return False
+        with self._lock:
+            self._reading[connection] = None
+        return True
+
+    def hurry(self, count: int = PLACES) -> None:
+        """Ends the reading of the oldest; their threads then see the end of the request."""
+        with self._lock:
+            for connection in list(self._reading)[:count]:
+                del self._reading[connection]
+                with suppress(OSError):  # the client was quicker
+                    connection.shutdown(socket.SHUT_RDWR)
+
+    def has_read(self, connection: socket.socket) -> None:
+        """Its request is there: it is answered, whoever else comes."""
+        with self._lock:
+            self._reading.pop(connection, None)
+
+    def leave(self, connection: socket.socket) -> None:
+        """Closes it and frees its place."""
+        self.has_read(connection)
+        connection.close()
+        self._free.release()
+
+
+class HttpServer:
+    """Serves routes until it is closed. Binds at once, answers from `start` on.
+
+    Args:
+        listen: HOST:PORT, as `parse_listen` reads it.
+        routes: by path.
+        on_fault: told what a route raised; the client gets a bare 500.
+
+    Raises:
+        QdError: the address can't be had; one line that names it.
+    """
+
+    def __init__(
+        self, listen: str, routes: Mapping[str, Route], on_fault: Callable[[BaseException], None] = lambda error: None
+    ) -> None:
+        self._routes, self._on_fault = routes, on_fault
+        self._socket = _bind(listen)
+        self._loopback = is_loopback(self._socket.getsockname()[0])
+        self._places = _Places()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="qd http", daemon=True)
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT as bound, the port that was found for 0 in it."""
+        host, port = self._socket.getsockname()[:2]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    def start(self) -> None:
+        """Begins to answer."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stops listening, within a second; an answer that is under way may still end."""
+        self._closed.set()
+        with suppress(OSError):  # wakes the thread that waits in accept
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._places.hurry()
+        if self._thread.ident is not None:
+            self._thread.join(1.0)
+
+    def _serve(self) -> None:
+        while not self._closed.is_set():
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:  # closed; or no file descriptor is left: not in a hot loop
+                self._closed.wait(0.1)
+                continue
+            self._admit(connection)
+
+    def _admit(self, connection: socket.socket) -> None:
+        if not self._places.take(connection):
+            connection.close()
+            return
+        try:
+            threading.Thread(target=self._talk, args=(connection,), name="qd http request", daemon=True).start()
+        except RuntimeError as error:  # no more threads: this client goes without
+            self._places.leave(connection)
+            self._on_fault(error)
+
+    def _talk(self, connection: socket.socket) -> None:
+        try:
+            self._exchange(connection)
+        except OSError:  # the client is slow or gone
+            pass
+        except Exception as error:  # a bug of ours must not print a traceback for each request
+            self._on_fault(error)
+        finally:
+            self._places.leave(connection)
+
+    def _exchange(self, connection: socket.socket) -> None:
+        body = True
+        try:
+            head = read_head(connection)
+            self._places.has_read(connection)
+            if not head:
+                return
+            request = parse_head(head)
+            answer, body = self._answer(request), request.method != "HEAD"
+        except Malformed as refused:
+            answer = _said(refused.status)
+        connection.settimeout(WRITE_WITHIN)  # sendall: for the whole of it, not for each part
+        connection.sendall(to_bytes(answer, body=body))
+        connection.shutdown(socket.SHUT_WR)
+        if answer.status not in (HTTPStatus.OK, HTTPStatus.SERVICE_UNAVAILABLE):
+            _drain(connection)
+
+    def _answer(self, request: Request) -> Answer:
+        if self._loopback and not all(names_loopback(host) for host in request.hosts):
+            return _said(HTTPStatus.MISDIRECTED_REQUEST)
+        if request.method not in ("GET", "HEAD"):
+            return _said(HTTPStatus.METHOD_NOT_ALLOWED)
+        route = self._routes.get(request.path)
+        if route is None:
+            return _said(HTTPStatus.NOT_FOUND)
+        try:
+            return route(request.accept)
+        except Exception as error:  # said once, to whoever watches; the client learns nothing
+            self._on_fault(error)
+            return _said(HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+_LISTENING: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+
+def _let_go() -> None:
+    """In a child that a handler forks: it would hold the port after the daemon's end."""
+    for listening in list(_LISTENING):
+        listening.close()
+
+
+os.register_at_fork(after_in_child=_let_go)
+
+
+def _bind(listen: str) -> socket.socket:
+    """A listening socket; Python's own close-on-exec holds for it and for what it accepts."""
+    try:
+        host, port = parse_listen(listen)
+        family, address = _resolve(host, port)
+        dual = family == socket.AF_INET6 and socket.has_dualstack_ipv6()  # [::] means everything
+        listening = socket.create_server(address, family=family, backlog=128, dualstack_ipv6=dual)
+    except ValueError as error:
+        raise QdError(f"http.listen: {error}") from None
+    except OSError as error:
+        reason = str(error.strerror or error).split(" (while")[0]
+        raise QdError(f"http.listen: can't listen at {listen}: {reason}") from None
+    _LISTENING.add(listening)
+    return listening
+
+
+def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
+    """The address to bind; of a name with several the IPv4 one."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    family, _, _, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
+    return family, (str(address[0]), int(address[1]))
+
+
+def _drain(connection: socket.socket) -> None:
+    """Takes what is left of a request that was refused, within bounds."""
+    deadline = monotonic() + DRAIN_WITHIN
+    for _ in range(64):
+        connection.settimeout(max(0.001, deadline - monotonic()))
+        if not connection.recv(4096):
+            return
