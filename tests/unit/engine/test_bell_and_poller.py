@@ -1,0 +1,83 @@
+"""Waking idle threads: one for each queue with work, and one poller that looks for all."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, cast
+
+from qd.bell import Bell, Waiter
+from qd.config.model import PollConfig
+from qd.poller import Poller
+from qd.store.protocol import Look, Spot
+from tests.support.waiting import wait_for
+from tests.unit.engine.fakes import FakeStore
+
+SPOT = Spot("2026-01-01 00:00:00.000000", 1)
+
+
+def look(*queues: str) -> Look:
+    return Look({queue: {2: SPOT} for queue in queues}, frozenset(), SPOT.due)
+
+
+class Sleeper:
+    """A thread that waits at the bell."""
+
+    def __init__(self, bell: Bell, *queues: str) -> None:
+        self.got: list[Look | None] = []
+        self.thread = threading.Thread(target=lambda: self.got.append(bell.wait(Waiter(queues), 10)), daemon=True)
+        self.thread.start()
+
+
+def test_one_thread_is_woken_for_a_queue_and_the_others_sleep_on() -> None:
+    bell = Bell()
+    sleepers = [Sleeper(bell, "a"), Sleeper(bell, "a"), Sleeper(bell, "b")]
+    wait_for(lambda: len(bell._waiting) == 3, 5, "three to wait")
+    assert bell.ring(look("a")) == set()
+    wait_for(lambda: sum(len(s.got) for s in sleepers) == 1, 5, "one to wake")
+    assert len(bell._waiting) == 2
+    bell.wake_all()
+
+
+def test_queues_that_nobody_is_free_for_are_named() -> None:
+    bell = Bell()
+    Sleeper(bell, "a")
+    wait_for(bell.idle, 5, "it to wait")
+    assert bell.ring(look("a", "b")) == {"b"}
+
+
+def test_wake_all_wakes_without_a_look() -> None:
+    bell = Bell()
+    sleeper = Sleeper(bell, "a")
+    wait_for(bell.idle, 5, "it to wait")
+    bell.wake_all()
+    wait_for(lambda: sleeper.got == [None], 5, "it to wake")
+
+
+def poller(store: FakeStore, bell: Bell, grown: list[set[str]]) -> Poller:
+    return Poller(cast(Any, store), ["a"], bell, PollConfig(), grown.append)
+
+
+def test_nothing_is_asked_between_full_looks_while_nobody_waits() -> None:
+    store = FakeStore()
+    poll = poller(store, Bell(), [])
+    for _ in range(5):
+        poll.run_once()
+    assert store.looks == [True]
+
+
+def test_empty_looks_become_rarer_up_to_the_configured_pause() -> None:
+    store, bell = FakeStore(), Bell()
+    Sleeper(bell, "a")
+    wait_for(bell.idle, 5, "it to wait")
+    poll = poller(store, bell, [])
+    bell.worked_at = -10.0
+    pauses = [poll.run_once() for _ in range(15)]
+    assert pauses == sorted(pauses) and pauses[-1] == 0.25
+    assert store.looks.count(False) == 14
+
+
+def test_work_that_nobody_is_free_for_asks_the_pools_to_grow() -> None:
+    store, grown = FakeStore(), cast("list[set[str]]", [])
+    store.hits = {"a": {2: SPOT}}
+    poller(store, Bell(), grown).run_once()
+    assert grown == [{"a"}]

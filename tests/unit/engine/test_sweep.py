@@ -1,0 +1,67 @@
+"""The stale sweep: two looks, far enough apart, no trouble between."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from qd.clock import monotonic
+from qd.config.model import QueueConfig
+from qd.events import JobDeadLettered, StaleReclaimed
+from qd.maintenance.sweep import StaleSweep
+from qd.outcome import Verdict
+from qd.store.protocol import StaleRow
+from tests.support.waiting import wait_for
+from tests.unit.engine.fakes import FakeStore, Heard, listening
+
+ROW = StaleRow(1, "default", "noop", "host:1:a:w:1", "2026-01-01 00:00:00.000000", 1)
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.store, self.trouble = FakeStore(), 0.0
+        events, self.heard = listening()
+        policies = {"default": QueueConfig(lease=3.0)}
+        self.sweep = StaleSweep(cast(Any, self.store), policies, events, lambda: self.trouble)
+
+    def until_taken(self) -> float:
+        """Sweeps until a row is taken; seconds that it took."""
+        started = monotonic()
+        wait_for(lambda: self.sweep.run_once() and self.store.reclaims, 5, "the row to be taken back")
+        return monotonic() - started
+
+
+def test_a_row_is_taken_back_only_at_a_second_look_far_enough_from_the_first() -> None:
+    bench = Bench()
+    bench.store.stale_rows = [ROW]
+    assert bench.until_taken() >= 1.0
+    assert bench.heard.of(StaleReclaimed) and not bench.heard.of(JobDeadLettered)
+
+
+def test_trouble_at_the_database_begins_the_wait_anew() -> None:
+    bench = Bench()
+    bench.store.stale_rows = [ROW]
+    bench.sweep.run_once()
+    bench.trouble = monotonic() + 0.5
+    started = monotonic()
+    wait_for(lambda: bench.sweep.run_once() and bench.store.reclaims, 5, "the row to be taken back")
+    assert monotonic() - started >= 1.5
+
+
+def test_a_row_that_was_renewed_between_the_looks_is_left_alone() -> None:
+    bench = Bench()
+    bench.store.stale_rows = [ROW]
+    bench.sweep.run_once()
+    first = monotonic()
+    bench.store.stale_rows = [StaleRow(1, "default", "noop", ROW.token, "2026-01-01 00:00:09.000000", 1)]
+    wait_for(lambda: bench.sweep.run_once() and monotonic() - first > 0.9, 3, "most of the time between looks")
+    assert bench.store.reclaims == []
+
+
+@pytest.mark.parametrize(("verdict", "said"), [(Verdict.LOST, 0), (Verdict.BURIED, 2), (Verdict.SETTLED, 1)])
+def test_what_the_database_decides_is_what_is_said(verdict: Verdict, said: int) -> None:
+    bench = Bench()
+    bench.store.stale_rows, bench.store.reclaim_verdict = [ROW], verdict
+    bench.until_taken()
+    assert len(bench.heard) == said, Heard(bench.heard)
