@@ -25,16 +25,23 @@ _TOO_MANY_DIGITS = re.compile(rf"(?<![0-9])[0-9]{{{MAX_DIGITS + 1}}}")
 _STRUCTURE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|([\[{])|([\]}])', re.DOTALL)
 
 
+class RawJson(str):
+    """JSON text that is to be stored byte for byte, where a plain str would be stored as a JSON string."""
+
+
 def encode(value: Any) -> str:
     """The JSON text of a value: ASCII only, so that no connection's character set can harm it.
 
     Args:
-        value: what `json.dumps` takes; tuples become lists, keys become strings.
+        value: what `json.dumps` takes (tuples become lists, keys become strings), or RawJson,
+            which is checked and returned as it is.
 
     Raises:
         BadInput: NaN or Infinity, not serialisable, over 31 levels deep, half a surrogate pair,
             an integer of over 4,300 digits.
     """
+    if isinstance(value, RawJson):
+        return checked(value)
     try:
         text = json.dumps(value, allow_nan=False)
     except RecursionError:
@@ -55,9 +62,9 @@ def checked(text: str) -> str:
         BadInput: it isn't JSON, or is what `encode` refuses.
     """
     _check_depth(text)
-    _check_digits(text)
     decode(text)
-    return text
+    _check_digits(text)
+    return str(text)
 
 
 def decode(raw: str | bytes) -> Any:
@@ -127,4 +134,4 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return " ".join(str(error).split(";")[0].split())  # after a `;` Python advises its own programmer

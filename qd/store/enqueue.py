@@ -1,0 +1,252 @@
+"""Enqueuing inside the caller's own transaction: the job commits or rolls back with its rows.
+
+Only the caller's cursor is used; nothing here commits, rolls back or connects. Everything is
+checked before anything is written. May import: the pure modules and this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+from typing import Any
+
+from qd.errors import BadInput
+from qd.job import NewJob
+from qd.store.callers_cursor import CallersCursor, table
+from qd.store.dialect import MYSQL
+from qd.store.new_row import NewRow, new_row
+
+ROWS = 1000
+"""Rows that one INSERT of `enqueue_many` has at most."""
+
+_LARGE = 65536  # bytes; below this no server's max_allowed_packet is asked for
+_STATEMENT = 4096  # bytes that a statement has beside its rows
+_COLUMNS = "queue, type, payload, priority, unique_key, max_attempts"
+_SQLITE_NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
+_SQLITE_AFTER = "strftime('%Y-%m-%d %H:%M:%f', 'now', %s)"
+
+
+def enqueue(
+    cursor: Any,
+    type: str,
+    payload: Any = None,
+    *,
+    queue: str = "default",
+    delay: float | timedelta = 0,
+    priority: str | int = "normal",
+    unique_key: str | None = None,
+    max_attempts: int | None = None,
+    at: datetime | None = None,
+    database: str | None = None,
+) -> int:
+    """Adds a job to the transaction of `cursor`.
+
+    Args:
+        cursor: of MySQL Connector, PyMySQL, mysqlclient or sqlite3; plain, dictionary, buffered.
+        type: the name of the handler.
+        payload: any JSON value; None is no payload, which the handler sees as `{}`.
+        delay: seconds, or a timedelta, from the database's now.
+        priority: `urgent`, `high`, `normal` or `low`, or 0 to 3.
+        unique_key: at most one job of the queue has it, until that is finished or dead.
+        max_attempts: None takes the queue's.
+        at: when it is due, with a time zone; one that has passed is now. Not with `delay`.
+        database: where qd's tables are, if not in the connection's own database.
+
+    Returns:
+        The job's id; with a unique key that is taken, that of the job that holds it.
+
+    Raises:
+        BadInput: it can't be right; one line, nothing was written.
+        Exception: the driver's own errors, untouched.
+    """
+    row = new_row(NewJob(type, payload, queue, delay, priority, unique_key, max_attempts), at)
+    jobs, own = table("qd_jobs", database), CallersCursor(cursor)
+    if own.sqlite:
+        return _insert_sqlite(own, jobs, row)
+    if row.size() > _LARGE:
+        _check_size(row, _packet(own), "")
+    with _utc(own, needed=row.waits):
+        return _insert_one(own, jobs, row)
+
+
+def enqueue_many(cursor: Any, jobs: Iterable[NewJob], *, database: str | None = None) -> list[int]:
+    """Adds many jobs to the transaction of `cursor`, with one statement for 1,000 rows.
+
+    In each thousand those without a unique key are inserted first. On a connection that
+    autocommits each statement is a transaction of its own.
+
+    Args:
+        cursor: as for `enqueue`.
+        jobs: `qd.NewJob`s.
+        database: as for `enqueue`.
+
+    Returns:
+        The ids, in the order of `jobs`; that of the holder for each unique key that is taken.
+
+    Raises:
+        BadInput: one of them can't be right; the line says which, nothing was written.
+        Exception: the driver's own errors, untouched.
+    """
+    rows = [_numbered(number, job) for number, job in enumerate(jobs)]
+    name, own = table("qd_jobs", database), CallersCursor(cursor)
+    if own.sqlite:
+        return [_insert_sqlite(own, name, row) for row in rows]
+    if not rows:
+        return []
+    packet, step, autocommit = _settings(own, "max_allowed_packet", "auto_increment_increment", "autocommit")
+    for number, row in enumerate(rows):
+        _check_size(row, packet, f"job {number}: ")
+    with _utc(own, needed=any(row.waits for row in rows)):
+        ids: list[int] = []
+        for chunk in _chunks(rows, packet):
+            ids += _insert_chunk(own, name, chunk, step, autocommit == 1)
+        return ids
+
+
+def _numbered(number: int, job: NewJob) -> NewRow:
+    try:
+        return new_row(job)
+    except BadInput as refused:
+        raise BadInput(f"job {number}: {refused}") from None
+
+
+def _chunks(rows: Sequence[NewRow], packet: int) -> Iterator[list[NewRow]]:
+    """Parts that are one statement each: 1,000 rows, and under max_allowed_packet."""
+    chunk: list[NewRow] = []
+    room = packet - _STATEMENT
+    for row in rows:
+        if chunk and (len(chunk) == ROWS or row.size() > room):
+            yield chunk
+            chunk, room = [], packet - _STATEMENT
+        chunk.append(row)
+        room -= row.size()
+    yield chunk
+
+
+def _insert_chunk(own: CallersCursor, jobs: str, rows: list[NewRow], step: int, autocommit: bool) -> list[int]:
+    """Inserts rows and returns their ids in order.
+
+    The ids of rows without a key follow from the first one's. Those with a key are read back, which
+    needs the locks that the INSERT took: where it commits by itself they go in one by one.
+    """
+    ids: dict[int, int] = {}
+    free = [place for place, row in enumerate(rows) if row.unique_key is None]
+    keyed = [place for place, row in enumerate(rows) if row.unique_key is not None]
+    if free:
+        _insert(own, jobs, [rows[place] for place in free])
+        first = own.last_id
+        ids |= {place: first + number * step for number, place in enumerate(free)}
+    if keyed and autocommit:
+        ids |= {place: _insert_one(own, jobs, rows[place]) for place in keyed}
+    elif keyed:
+        _insert(own, jobs, [rows[place] for place in keyed], _OR_HOLDER)
+        holders = _holders(own, jobs, [rows[place] for place in keyed])
+        ids |= dict(zip(keyed, holders, strict=True))
+    return [ids[place] for place in range(len(rows))]
+
+
+_OR_HOLDER = " ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)"
+
+
+def _insert_one(own: CallersCursor, jobs: str, row: NewRow) -> int:
+    _insert(own, jobs, [row], _OR_HOLDER if row.unique_key is not None else "")
+    return own.last_id
+
+
+def _insert(own: CallersCursor, jobs: str, rows: list[NewRow], or_holder: str = "") -> None:
+    waits = any(row.waits for row in rows)
+    columns = _COLUMNS + (", available_at" if waits else "")
+    lines, params = [], []
+    for row in rows:
+        due, due_params = _due(row) if waits else ("", ())
+        lines.append(f"(%s, %s, %s, %s, %s, %s{due})")
+        params += [*row.values, *due_params]
+    own.execute(f"INSERT INTO {jobs} ({columns}) VALUES {', '.join(lines)}{or_holder}", params)
+
+
+def _due(row: NewRow) -> tuple[str, tuple[Any, ...]]:
+    """The value of available_at, right where the session's time zone is '+00:00'."""
+    if row.at is not None:
+        return ", GREATEST(CAST(%s AS DATETIME(6)), NOW(6))", (f"{row.at:%Y-%m-%d %H:%M:%S.%f}",)
+    if row.delay:
+        return f", {MYSQL.after}", (MYSQL.span(row.delay),)
+    return ", DEFAULT", ()
+
+
+def _holders(own: CallersCursor, jobs: str, rows: list[NewRow]) -> list[int]:
+    """The ids of the jobs that hold these keys, whose rows this transaction has locked.
+
+    A locking read, as the snapshot of a REPEATABLE READ transaction needn't show them; joined to a
+    derived table, as a bare list of keys can be planned as a scan that waits for everybody's rows.
+    """
+    key = "CONVERT(%s USING utf8mb4) COLLATE utf8mb4_bin"
+    first = f"SELECT %s AS n, CONVERT(%s USING ascii) COLLATE ascii_bin AS q, {key} AS k"
+    others = f"SELECT %s, CONVERT(%s USING ascii) COLLATE ascii_bin, {key}"
+    own.execute(
+        f"SELECT d.n, j.id FROM ({' UNION ALL '.join([first] + [others] * (len(rows) - 1))}) d"
+        f" STRAIGHT_JOIN {jobs} j FORCE INDEX (qd_jobs_unique)"
+        " ON j.queue = d.q AND j.unique_key = d.k LOCK IN SHARE MODE",
+        [value for number, row in enumerate(rows) for value in (number, row.queue, row.unique_key)],
+    )
+    found = {int(number): int(job_id) for number, job_id in own.rows()}
+    return [found[number] for number in range(len(rows))]
+
+
+def _insert_sqlite(own: CallersCursor, jobs: str, row: NewRow) -> int:
+    due, params = f", {_SQLITE_NOW}", ()  # type: tuple[str, tuple[Any, ...]]
+    if row.at is not None:
+        due, params = f", max(%s, {_SQLITE_NOW})", (f"{row.at:%Y-%m-%d %H:%M:%S.%f}"[:-3],)
+    elif row.delay:
+        due, params = f", {_SQLITE_AFTER}", (f"+{row.delay:.3f} seconds",)
+    own.execute(
+        f"INSERT INTO {jobs} ({_COLUMNS}, available_at) VALUES (%s, %s, %s, %s, %s, %s{due})"
+        " ON CONFLICT (queue, unique_key) DO UPDATE SET queue = excluded.queue RETURNING id",
+        [*row.values, *params],
+    )
+    return int(own.rows()[0][0])
+
+
+def _check_size(row: NewRow, packet: int, which: str) -> None:
+    size = row.size() + _STATEMENT
+    if size > packet:
+        raise BadInput(
+            f"{which}payload: {len(row.payload.encode())} bytes make a statement of up to {size};"
+            f" allowed: {packet}, the server's max_allowed_packet"
+        )
+
+
+def _packet(own: CallersCursor) -> int:
+    (packet,) = _settings(own, "max_allowed_packet")
+    return packet
+
+
+def _settings(own: CallersCursor, *names: str) -> list[int]:
+    own.execute("SELECT " + ", ".join(f"@@session.{name} AS {name}" for name in names))
+    return [int(value) for value in own.rows()[0]]
+
+
+@contextmanager
+def _utc(own: CallersCursor, *, needed: bool) -> Iterator[None]:
+    """Holds the session's time zone at UTC, where a span added to now means what it says.
+
+    In a local time zone the server adds to the wall clock: around a change of daylight saving time
+    that is an hour off, or a time that doesn't exist.
+    """
+    zone = _zone(own) if needed else "+00:00"
+    if zone == "+00:00":
+        yield
+        return
+    own.execute("SET time_zone = '+00:00'")
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):  # the connection may be gone; what happened first is what counts
+            own.execute("SET time_zone = %s", (zone,))
+        raise
+    own.execute("SET time_zone = %s", (zone,))
+
+
+def _zone(own: CallersCursor) -> str:
+    own.execute("SELECT @@session.time_zone AS zone")
+    return str(own.rows()[0][0])
