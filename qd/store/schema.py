@@ -1,0 +1,212 @@
+"""Which schema a database has, whether this qd works with it, and bringing it up to date.
+
+Files are in migrations/DIALECT/NNNN_what.sql; the README there says how one is written.
+May import: the pure modules and this package.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qd.clock import monotonic
+from qd.errors import ServerBusy, SetupWrong
+from qd.store.callers_cursor import errno
+from qd.store.dialect import Cursor, Dialect
+from qd.store.protocol import SchemaState
+
+SCHEMA_VERSION = 1
+"""The schema that this qd makes: the number of its last migration."""
+
+COMPATIBLE_FROM = 1
+"""The oldest schema that this qd's code works with."""
+
+TABLES = ("qd_jobs", "qd_failed_jobs", "qd_queues", "qd_daemons")
+"""qd's tables beside qd_schema."""
+
+LOCK_WAIT = 60.0
+"""Seconds that a migration waits for another one."""
+
+_LOCK_STEP = 5  # seconds; below any statement's time limit
+_LOCK = "CONCAT('qd.migrate.', SHA1(DATABASE()))"
+_ALREADY_THERE = frozenset({1050, 1060, 1061, 1091, 1826, 3822})
+"""Table, column, index or check that an interrupted run made, or one that it dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One file: `name` without `.sql`, its number, what it leaves compatible, its statements."""
+
+    name: str
+    number: int
+    compatible_from: int
+    statements: tuple[str, ...]
+
+
+def schema_state(cursor: Cursor, dialect: Dialect, directory: Path | None = None) -> SchemaState:
+    """What the database says of its schema; changes nothing.
+
+    Args:
+        cursor: in the database that is to be looked at.
+        directory: the migrations, if not the package's own.
+
+    Raises:
+        SetupWrong: it has tables with qd's names that aren't qd's.
+    """
+    version, compatible_from = _version(cursor, dialect)
+    pending = [migration.name for migration in migrations(dialect, directory) if migration.number > version]
+    return SchemaState(version, compatible_from, pending)
+
+
+def check_compatible(state: SchemaState, *, version: int = SCHEMA_VERSION, oldest: int = COMPATIBLE_FROM) -> None:
+    """Whether code of this version works with the schema, so that rolling upgrades overlap.
+
+    Args:
+        version: the code's.
+        oldest: the oldest schema that the code works with.
+
+    Raises:
+        SetupWrong: it doesn't; the one line says what to run.
+    """
+    if state.version == 0:
+        raise SetupWrong("the database has no qd tables, or this account has no rights on them: run `qd migrate`")
+    if state.version < oldest:
+        raise SetupWrong(f"the schema's version {state.version} is too old, {oldest} is needed: run `qd migrate`")
+    if state.version > version and state.compatible_from > version:
+        raise SetupWrong(
+            f"the schema's version {state.version} needs a qd of schema {state.compatible_from} or newer,"
+            f" this one is of {version}: upgrade qd"
+        )
+
+
+def migrate(cursor: Cursor, dialect: Dialect, directory: Path | None = None) -> list[str]:
+    """Brings the schema up to date; names what was applied, nothing if it was.
+
+    Safe when two run at once (the second waits up to 60 s, then finds nothing to do) and when one
+    was interrupted. On MySQL every statement commits by itself, and an ALTER takes its time: give
+    a connection without a short read time-out. On SQLite it is one transaction.
+
+    Args:
+        cursor: in the database that is to be changed; its transaction must not hold changes.
+        directory: the migrations, if not the package's own.
+
+    Raises:
+        SetupWrong: the schema is newer than these migrations, or isn't qd's; nothing was changed.
+        ServerBusy: another migration didn't end in time.
+    """
+    known = migrations(dialect, directory)
+    with (_alone_sqlite if dialect.name == "sqlite" else _alone_mysql)(cursor):
+        version, _ = _version(cursor, dialect)
+        if version > known[-1].number:
+            raise SetupWrong(f"the schema's version {version} is newer than this qd's {known[-1].number}: upgrade qd")
+        pending = [migration for migration in known if migration.number > version]
+        for migration in pending:
+            _apply(cursor, dialect, migration)
+        return [migration.name for migration in pending]
+
+
+def migrations(dialect: Dialect, directory: Path | None = None) -> list[Migration]:
+    """All migrations in order.
+
+    Raises:
+        ValueError: a file's name or head is wrong, or a number is missing (a fault of the package).
+    """
+    folder = directory or Path(__file__).parent / "migrations" / dialect.name
+    found = [_read(path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.sql"))]
+    if not found or [migration.number for migration in found] != list(range(1, len(found) + 1)):
+        raise ValueError(f"the migrations in {folder} are not numbered from 0001 without a gap")
+    return found
+
+
+def _read(name: str, text: str) -> Migration:
+    numbered = re.fullmatch(r"(\d{4})_[a-z0-9_]+\.sql", name)
+    head = re.search(r"^-- compatible_from: (\d+)$", text, re.MULTILINE)
+    if numbered is None or head is None:
+        raise ValueError(f"migration {name}: must be named NNNN_what.sql and say `-- compatible_from: N`")
+    bare = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("--"))
+    statements = [part.strip() for part in re.split(r";[ \t]*$", bare, flags=re.MULTILINE)]
+    return Migration(name[:-4], int(numbered[1]), int(head[1]), tuple(filter(None, statements)))
+
+
+def _apply(cursor: Cursor, dialect: Dialect, migration: Migration) -> None:
+    for statement in migration.statements:
+        try:
+            cursor.execute(statement)
+        except Exception as error:  # only what a former, interrupted run did is passed over
+            if dialect.name == "sqlite" or errno(error) not in _ALREADY_THERE:
+                raise
+    values = (migration.number, migration.compatible_from)
+    cursor.execute("UPDATE qd_schema SET version = %s, compatible_from = %s", values)
+    if cursor.rowcount == 0:
+        cursor.execute("INSERT INTO qd_schema (version, compatible_from) VALUES (%s, %s)", values)
+    if dialect.name != "sqlite":
+        cursor.execute("COMMIT")
+
+
+def _version(cursor: Cursor, dialect: Dialect) -> tuple[int, int]:
+    """What qd_schema says; zeros where there is none, or where the first migration was interrupted."""
+    columns = _columns(cursor, dialect, "qd_schema")
+    if not columns:
+        strange = [table for table in TABLES if _columns(cursor, dialect, table)]
+        if strange:
+            raise SetupWrong(f"the database has no qd_schema, but {', '.join(strange)}: not qd's, or not whole")
+        return 0, 0
+    if not {"version", "compatible_from"} <= columns:
+        raise SetupWrong("the table qd_schema of this database isn't qd's: it has other columns")
+    cursor.execute("SELECT version, compatible_from FROM qd_schema ORDER BY version DESC LIMIT 1")
+    row = cursor.fetchone()
+    cursor.fetchall()
+    return (int(row[0]), int(row[1])) if row else (0, 0)
+
+
+def _columns(cursor: Cursor, dialect: Dialect, table: str) -> set[str]:
+    if dialect.name == "sqlite":
+        cursor.execute("SELECT name FROM pragma_table_info(%s)", (table,))
+    else:
+        cursor.execute(
+            "SELECT column_name FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = %s",
+            (table,),
+        )
+    return {str(row[0]).lower() for row in cursor.fetchall()}
+
+
+@contextmanager
+def _alone_mysql(cursor: Cursor) -> Iterator[None]:
+    """Holds the server's lock of this name. Where it isn't shared (Galera) the statements are repeatable."""
+    deadline = monotonic() + LOCK_WAIT
+    while not _one(cursor, f"SELECT GET_LOCK({_LOCK}, {_LOCK_STEP})"):
+        if monotonic() >= deadline:
+            raise ServerBusy(f"another migration of this database has been running for over {LOCK_WAIT:.0f} s")
+    try:
+        cursor.execute("COMMIT")  # a snapshot taken before the lock would show the schema as it was
+        yield
+    finally:
+        with suppress(Exception):  # a lost connection has given it back already
+            _one(cursor, f"SELECT RELEASE_LOCK({_LOCK})")
+
+
+@contextmanager
+def _alone_sqlite(cursor: Cursor) -> Iterator[None]:
+    """One transaction that lets no other writer in: its own, unless the caller has begun one."""
+    try:
+        cursor.execute("BEGIN EXCLUSIVE")
+    except Exception as error:
+        if "within a transaction" not in str(error):
+            raise
+        yield
+        return
+    try:
+        yield
+    except BaseException:
+        cursor.execute("ROLLBACK")
+        raise
+    cursor.execute("COMMIT")
+
+
+def _one(cursor: Cursor, sql: str) -> Any:
+    cursor.execute(sql)
+    return cursor.fetchall()[0][0]
