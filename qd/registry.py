@@ -48,6 +48,10 @@ class Registry:
             raise HandlerError(f"handler {handler.name!r} is registered twice; each type has one handler")
         self._handlers[handler.name] = handler
 
+    def remove(self, name: str) -> None:
+        """Takes a handler back: its module failed to load."""
+        self._handlers.pop(name, None)
+
     def get(self, name: str) -> Handler | None:
         """The handler of this type, or None."""
         return self._handlers.get(name)

@@ -1,17 +1,41 @@
 """The configuration as the program sees it: immutable, every default in one place.
 
-Only values and their own limits; reading files, lines and cross-checks are in the loader.
-May import: the pure modules.
+Only values and their own limits; reading files, lines and rules between keys are in the loader.
+The limits stand in the annotations, so they hold for a configuration that is built in code too.
+May import: the pure modules, limits and problems.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 
 from qd.backoff import Backoff
+from qd.config.limits import (
+    Between,
+    FilePath,
+    HeaderName,
+    Host,
+    Line,
+    Listen,
+    Module,
+    Name,
+    Program,
+    listen_address,
+)
+from qd.config.problems import Origin
 from qd.duration import duration, size
+
+DAY = 86400.0
+
+
+class Secret(str):
+    """Text that no repr shows: a traceback with locals, a dump, a log line of the object."""
+
+    def __repr__(self) -> str:
+        return "'***'"
+
 
 Seconds = Annotated[float, BeforeValidator(duration)]
 """A duration: `30s`, `5m`, `1h`, `250ms`, `1d`; held in seconds."""
@@ -19,47 +43,57 @@ Seconds = Annotated[float, BeforeValidator(duration)]
 Bytes = Annotated[int, BeforeValidator(size)]
 """A size: `512MiB`, `1GiB`, `64KiB`; held in bytes."""
 
+Password = Annotated[str, AfterValidator(Secret)]
+Timeout = Annotated[Seconds, Between(0.001, 600.0, "s")]
+QueueName = Annotated[str, Name(64)]
+TypeName = Annotated[str, Name(128)]
+ListenAddress = Annotated[str, Listen()]
+File = Annotated[str, FilePath()]
+Threads = Annotated[int, Between(1, 1000)]
+
 
 class Section(BaseModel):
     """A part of the configuration; unknown keys are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
 
 class Tls(Section):
     mode: Literal["disabled", "preferred", "required", "verify_ca", "verify_identity"] = "preferred"
-    ca: str | None = None
+    ca: File | None = None
 
 
 class DatabaseConfig(Section):
     driver: Literal["mysql", "sqlite"] = "mysql"
-    host: str = "127.0.0.1"
-    port: int = Field(3306, ge=1, le=65535)
-    unix_socket: str | None = None
-    name: str = "qd"
-    user: str = "qd"
-    password: str | None = Field(None, repr=False)
-    password_file: str | None = None
-    path: str = "var/qd.sqlite3"
+    host: Annotated[str, Host()] = "127.0.0.1"
+    port: Annotated[int, Between(1, 65535)] = 3306
+    unix_socket: File | None = None
+    name: Annotated[str, Line(64, "a database's name")] = "qd"
+    user: Annotated[str, Line(128, "a user's name")] = "qd"
+    password: Password | None = Field(default=None, repr=False, exclude=True)
+    password_file: File | None = None
+    path: File = "var/qd.sqlite3"
     tls: Tls = Tls()
-    connect_timeout: Seconds = 5.0
-    statement_timeout: Seconds = 20.0
+    connect_timeout: Timeout = 5.0
+    statement_timeout: Timeout = 20.0
+
+    _origin: Origin = PrivateAttr(default=Origin())
 
 
 class CommandConfig(Section):
-    argv: tuple[str, ...] = Field(min_length=1)
+    argv: Annotated[tuple[str, ...], Program()]
 
 
 class HandlersConfig(Section):
-    modules: tuple[str, ...] = ()
-    commands: dict[str, CommandConfig] = {}
+    modules: tuple[Annotated[str, Module()], ...] = ()
+    commands: dict[TypeName, CommandConfig] = {}
 
 
 class BackoffConfig(Section):
-    base: Seconds = 10.0
-    factor: float = Field(2.0, ge=1.0, le=1000.0, allow_inf_nan=False)
-    cap: Seconds = 600.0
-    jitter: float = Field(0.2, ge=0.0, le=1.0, allow_inf_nan=False)
+    base: Annotated[Seconds, Between(0, 30 * DAY, "s")] = 10.0
+    factor: Annotated[float, Between(1, 1000)] = 2.0
+    cap: Annotated[Seconds, Between(0, 30 * DAY, "s")] = 600.0
+    jitter: Annotated[float, Between(0, 1)] = 0.2
 
     def backoff(self) -> Backoff:
         """The same as the policy's value."""
@@ -67,23 +101,23 @@ class BackoffConfig(Section):
 
 
 class QueueConfig(Section):
-    max_attempts: int = Field(3, ge=1, le=65535)
-    timeout: Seconds = 300.0
-    lease: Seconds = 90.0
-    memory: Bytes | None = None
+    max_attempts: Annotated[int, Between(1, 65535)] = 3
+    timeout: Annotated[Seconds, Between(0.001, 30 * DAY, "s")] = 300.0
+    lease: Annotated[Seconds, Between(0.001, DAY, "s")] = 90.0
+    memory: Annotated[Bytes, Between(1 << 20, 1 << 40, "B")] | None = None
     quarantine: Literal["child", "alone"] = "child"
     backoff: BackoffConfig = BackoffConfig()
 
 
 class ThreadRange(Section):
-    min: int = Field(1, ge=1, le=1000)
-    max: int = Field(4, ge=1, le=1000)
+    min: Threads = 1
+    max: Threads = 4
 
 
 class WorkerConfig(Section):
-    name: str | None = None
-    queues: tuple[str, ...] = ("default",)
-    threads: int | ThreadRange = Field(4)
+    name: QueueName | None = None
+    queues: tuple[QueueName, ...] = ("default",)
+    threads: Threads | ThreadRange = 4
     executor: Literal["thread", "process"] = "thread"
 
     @property
@@ -103,30 +137,35 @@ class WorkerConfig(Section):
 
 
 class PollConfig(Section):
-    min: Seconds = 0.01
-    max: Seconds = 0.25
+    min: Annotated[Seconds, Between(0.001, 60.0, "s")] = 0.01
+    max: Annotated[Seconds, Between(0.001, 60.0, "s")] = 0.25
 
 
 class HttpConfig(Section):
-    listen: str | None = "127.0.0.1:9833"
-    refresh: Seconds = 5.0
+    listen: ListenAddress | None = "127.0.0.1:9833"
+    refresh: Annotated[Seconds, Between(1.0, 3600.0, "s")] = 5.0
+
+    @property
+    def address(self) -> tuple[str, int] | None:
+        """Host and port of `listen`, or None for off; an IPv6 host without its brackets."""
+        return None if self.listen is None else listen_address(self.listen)
 
 
 class ConsoleConfig(Section):
-    listen: str | None = None
-    users_file: str | None = None
-    hosts: tuple[str, ...] = ()
-    proxy_header: str | None = None
+    listen: ListenAddress | None = None
+    users_file: File | None = None
+    hosts: tuple[Annotated[str, Host()], ...] = ()
+    proxy_header: Annotated[str, HeaderName()] | None = None
     payloads: bool = True
     step: bool = False
 
 
 class ShutdownConfig(Section):
-    grace: Seconds = 30.0
+    grace: Annotated[Seconds, Between(0, DAY, "s")] = 30.0
 
 
 class RetentionConfig(Section):
-    failed: Seconds = 30 * 86400.0
+    failed: Annotated[Seconds, Between(1.0, 3650 * DAY, "s")] = 30 * DAY
 
 
 class LogConfig(Section):
@@ -138,15 +177,17 @@ class LogConfig(Section):
 class Config(Section):
     database: DatabaseConfig = DatabaseConfig()
     handlers: HandlersConfig = HandlersConfig()
-    queues: dict[str, QueueConfig] = {"default": QueueConfig()}
+    queues: dict[QueueName, QueueConfig] = {"default": QueueConfig()}
     workers: tuple[WorkerConfig, ...] = (WorkerConfig(),)
     poll: PollConfig = PollConfig()
-    batch: Literal["auto"] | int = "auto"
+    batch: Literal["auto"] | Annotated[int, Between(1, 1000)] = "auto"
     http: HttpConfig = HttpConfig()
     console: ConsoleConfig = ConsoleConfig()
     shutdown: ShutdownConfig = ShutdownConfig()
     retention: RetentionConfig = RetentionConfig()
     log: LogConfig = LogConfig()
+
+    _origin: Origin = PrivateAttr(default=Origin())
 
     @property
     def served(self) -> tuple[str, ...]:

@@ -1,0 +1,140 @@
+"""Finding, reading and judging a configuration file.
+
+Reads the one file and nothing else. Owns: where a configuration is looked for.
+May import: the pure modules, and what lies below it in this package.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from qd.config.document import Node, Unreadable, compose
+from qd.config.model import Config
+from qd.config.problems import Origin, Problems
+from qd.config.problems import Path as KeyPath
+from qd.config.reader import Reader
+from qd.config.rules import Draft, check
+from qd.errors import ConfigError
+
+MAX_BYTES = 1 << 20
+"""A larger file is no configuration."""
+
+SYSTEM_FILE = Path("/etc/qd/qd.yaml")
+LOCAL_FILE = Path("qd.yaml")
+
+_MINIMAL = "queues: {default: {}}"
+
+
+def find_config(path: str | None, environ: Mapping[str, str] = os.environ) -> Path:
+    """The file to read: `path` (--config), else $QD_CONFIG, else ./qd.yaml, else /etc/qd/qd.yaml.
+
+    Raises:
+        ConfigError: none is named and none is there; it says where was looked.
+    """
+    named = path or environ.get("QD_CONFIG")
+    if named:
+        return Path(named)
+    for candidate in (LOCAL_FILE, SYSTEM_FILE):
+        if os.path.lexists(candidate):
+            return candidate
+    raise ConfigError(
+        [f"no configuration: no --config, $QD_CONFIG is not set, and there is no ./{LOCAL_FILE} and no {SYSTEM_FILE}"]
+    )
+
+
+def load_config(path: str | None = None, environ: Mapping[str, str] = os.environ) -> Config:
+    """Reads and judges the configuration.
+
+    Args:
+        path: the file, or None to look for it (`find_config`).
+        environ: where `${NAME}` is looked up.
+
+    Raises:
+        ConfigError: with every problem of the file.
+    """
+    file = find_config(path, environ)
+    return parse_config(_text(file), str(file), environ)
+
+
+def world_readable(path: str | os.PathLike[str]) -> bool:
+    """Whether every user of the machine may read the file (mode o+r); False if it can't be told."""
+    try:
+        return bool(os.stat(path).st_mode & stat.S_IROTH)
+    except OSError:
+        return False
+
+
+def parse_config(text: str, file_name: str = "qd.yaml", environ: Mapping[str, str] = os.environ) -> Config:
+    """Judges the text of a configuration; `load_config` without the file.
+
+    Raises:
+        ConfigError: with every problem, each `FILE:LINE: dotted.key: what is wrong, what is allowed`.
+    """
+    problems = Problems(file_name)
+    try:
+        root = compose(text.removeprefix("\ufeff"))
+    except Unreadable as error:
+        raise ConfigError([f"{file_name}:{error.line}: {error.message}"]) from None
+    if root is None:
+        raise ConfigError([f"{file_name}:1: is empty; a minimal example: {_MINIMAL}"])
+    reader = Reader(problems, environ)
+    data = _sections(reader, root)
+    config = _build(data, reader, problems)
+    check(Draft(config, reader, problems))
+    if problems:
+        raise problems.error()
+    return _with_origin(config, reader, file_name)
+
+
+def _sections(reader: Reader, root: Node) -> dict[str, object]:
+    if root.kind != "map":
+        noun = {"list": "a list", "alias": "an alias"}.get(root.kind, "text")
+        reader.problems.add(root.line, (), f"the file is {noun}; write a map, at least: {_MINIMAL}")
+        return {}
+    return reader.section(root, Config, ())
+
+
+def _build(data: dict[str, object], reader: Reader, problems: Problems) -> Config:
+    """The model of what was read. The reader has judged all of it; what pydantic still finds is told in our words."""
+    try:
+        return Config.model_validate(data)
+    except ValidationError as error:
+        for found in error.errors(include_url=False, include_context=False, include_input=False):
+            path: KeyPath = tuple(found["loc"])
+            line = next((reader.lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in reader.lines), 1)
+            problems.add(line, path, "is not a value that is allowed here; see docs/configuration.md")
+        return Config()
+
+
+def _with_origin(config: Config, reader: Reader, file_name: str) -> Config:
+    secret: KeyPath = ("database", "password")
+    written = reader.values.get(secret) is not None and secret not in reader.variables
+    origin = Origin(file_name, dict(reader.lines), written)
+    config._origin = origin
+    config.database._origin = origin
+    return config
+
+
+def _text(file: Path) -> str:
+    """The file's text; every way in which it can't be read is a ConfigError."""
+    try:
+        with open(file, "rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = getattr(error, "strerror", None) or "its name is none"
+        raise ConfigError([f"{file}: can't be read: {reason}"]) from None
+    if len(raw) > MAX_BYTES:
+        raise ConfigError([f"{file}: is larger than {MAX_BYTES >> 20} MiB; that is no configuration"])
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        wide = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        what = "is UTF-16" if wide else "has a byte here that is not UTF-8"
+        raise ConfigError([f"{file}:{line}: {what}; save the file as UTF-8"]) from None

@@ -1,0 +1,66 @@
+"""The database's password, from wherever the configuration has it.
+
+May import: the pure modules and the model. Owns: the name of the systemd credential.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from qd.config.model import DatabaseConfig
+from qd.errors import ConfigError
+
+CREDENTIAL = "qd.db-password"
+"""The systemd credential (LoadCredential=) that counts where the configuration names no password."""
+
+_LONGEST = 65536
+
+
+def read_password(database: DatabaseConfig, environ: Mapping[str, str] = os.environ) -> str | None:
+    """The password: `password`, else the content of `password_file`, else the systemd credential.
+
+    A file's one line break at its end is dropped; all else counts, blanks too.
+
+    Args:
+        environ: where $CREDENTIALS_DIRECTORY is looked up.
+
+    Returns:
+        None where there is none: the server may trust the socket's user.
+
+    Raises:
+        ConfigError: the file can't be read, is empty, or is not text.
+    """
+    if database.driver == "sqlite":
+        return None
+    if database.password is not None:
+        return str(database.password)
+    if database.password_file is not None:
+        return _content(Path(database.password_file), database, "")
+    folder = environ.get("CREDENTIALS_DIRECTORY")
+    credential = Path(folder) / CREDENTIAL if folder else None
+    if credential is None or not os.path.lexists(credential):
+        return None
+    return _content(credential, database, f"the systemd credential {CREDENTIAL}: ")
+
+
+def _content(file: Path, database: DatabaseConfig, intro: str) -> str:
+    def refuse(reason: str) -> ConfigError:
+        return ConfigError([database._origin.problem(("database", "password_file"), f"{intro}{file} {reason}")])
+
+    try:
+        with open(file, "rb") as stream:
+            raw = stream.read(_LONGEST + 1)
+    except OSError as error:
+        raise refuse(f"can't be read: {error.strerror}") from None
+    if len(raw) > _LONGEST:
+        raise refuse("is too large for a password")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise refuse("is not UTF-8 text") from None
+    text = text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
+    if not text or "\0" in text:
+        raise refuse("holds no password" if not text else "holds a NUL, which no password can")
+    return text
