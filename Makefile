@@ -5,6 +5,8 @@
 .NOTPARALLEL:
 
 export DIR PYTHON
+# where distributions keep servers, which a plain user's PATH lacks
+export PATH := $(PATH):/usr/sbin:/usr/local/sbin
 PY := .venv/bin/python
 
 help:  ## what there is
@@ -21,7 +23,7 @@ demo-mysql:  ## the same on a private MariaDB that is started for it and removed
 
 test:  ## all tests: unit, contract, acceptance (ARGS="-k name" for some of them)
 	@.ci/venv test
-	@[ -n "$$QD_TEST_DSN" ] || .ci/mariadb || [ -z "$$CI" ]
+	@[ -n "$$QD_TEST_DSN" ] || .ci/mariadb || [ "$$CI" != true ]
 	@$(PY) -m pytest $(ARGS)
 
 lint:  ## ruff, and the rule that imports go down only

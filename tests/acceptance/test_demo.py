@@ -1,0 +1,122 @@
+"""`qd demo` as a newcomer runs it: a process of its own, real files, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.waiting import wait_for
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Runner:
+    """Starts the demo with a temporary folder of its own, so that what it leaves can be seen."""
+
+    def __init__(self, folder: Path) -> None:
+        self.temporary = folder / "t"
+        self.temporary.mkdir()
+        self.tree = folder / "tree"
+        self.tree.mkdir()
+        self.output = folder / "output"
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        env = {**os.environ, "TMPDIR": str(self.temporary), "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+        with self.output.open("wb") as out:
+            return subprocess.Popen(
+                [sys.executable, "-m", "qd", "demo", *arguments], cwd=ROOT, env=env, stdout=out, stderr=out
+            )
+
+    def run(self, *arguments: str) -> int:
+        return self.start(*arguments).wait(120)
+
+    def said(self) -> str:
+        return self.output.read_text()
+
+    def processes(self) -> list[str]:
+        """Command lines of what still runs out of the temporary folder."""
+        lines = []
+        for process in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                lines.append(process.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+            except OSError:  # ended meanwhile
+                continue
+        return [line for line in lines if str(self.temporary) in line]
+
+    def nothing_is_left(self) -> bool:
+        return not list(self.temporary.iterdir()) and not self.processes()
+
+
+@pytest.fixture
+def demo() -> Iterator[Runner]:
+    """Not under pytest's own folder: a socket's path has to be short."""
+    folder = Path(tempfile.mkdtemp(prefix="qd-t-"))
+    yield Runner(folder)
+    shutil.rmtree(folder)
+
+
+def odd_files(folder: Path) -> None:
+    """Thirty plain files and some with names and kinds that programs stumble over."""
+    for number in range(30):
+        (folder / f"{number}.txt").write_text("x" * number)
+    for name in (b"not \xff utf-8", b"new\nline\n", b'"quote".txt', b"$(HOME)", b"[bold]", b"--json"):
+        with open(os.path.join(os.fsencode(folder), name), "wb") as file:
+            file.write(name)
+    (folder / "sub").mkdir()
+    (folder / "sub" / "empty").touch()
+    (folder / "link").symlink_to("0.txt")
+    (folder / "loop").symlink_to(folder)
+    (folder / "gone").symlink_to("nowhere")
+    os.mkfifo(folder / "pipe")
+
+
+def test_does_every_file_once_and_says_so(demo: Runner) -> None:
+    odd_files(demo.tree)
+    assert demo.run(str(demo.tree)) == 0, demo.said()
+    said = demo.said()
+    assert "37 hashed and measured, each once and right" in said
+    assert "10 of them by a program" in said
+    assert "after 3 attempts, reason error: ValueError" in said
+    assert "/metrics" in said and "All as it should be" in said
+    assert demo.nothing_is_left()
+
+
+def test_an_empty_folder_has_the_other_jobs_alone(demo: Runner) -> None:
+    assert demo.run(str(demo.tree)) == 0, demo.said()
+    assert "0 hashed and measured" in demo.said()
+
+
+def test_a_missing_folder_is_one_line_and_a_usage_error(demo: Runner) -> None:
+    assert demo.run(str(demo.tree / "nowhere")) == 2
+    assert len(demo.said().splitlines()) == 1
+    assert "nowhere" in demo.said()
+    assert demo.nothing_is_left()
+
+
+def test_ctrl_c_ends_it_and_leaves_nothing(demo: Runner) -> None:
+    process = demo.start(str(demo.tree))
+    wait_for(lambda: "watch it at" in demo.said() or process.poll() is not None, 60, "the daemon to be started")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130, demo.said()
+    assert demo.nothing_is_left()
+    assert "Traceback" not in demo.said()
+
+
+@pytest.mark.server
+def test_the_same_on_a_private_mariadb_that_is_gone_afterwards(demo: Runner) -> None:
+    if shutil.which("mariadbd", path=f"{os.environ['PATH']}:/usr/sbin") is None:
+        missing = "no mariadbd on this machine (apt-get install mariadb-server-core mariadb-client-core)"
+        pytest.fail(missing) if os.environ.get("CI") == "true" else pytest.skip(missing)
+    odd_files(demo.tree)
+    assert demo.run("--mysql", str(demo.tree)) == 0, demo.said()
+    assert "37 hashed and measured, each once and right" in demo.said()
+    assert "a private MariaDB" in demo.said()
+    assert demo.nothing_is_left()
