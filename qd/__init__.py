@@ -12,7 +12,7 @@ from qd.registry import handler
 if TYPE_CHECKING:
     from qd.client import Client
     from qd.store.enqueue import enqueue, enqueue_many
-    from qd.wake import wake
+    from qd.waking import wake
 
 __version__ = "1.0.0"
 
@@ -26,7 +26,7 @@ _LAZY = {
     "Client": "qd.client",
     "enqueue": "qd.store.enqueue",
     "enqueue_many": "qd.store.enqueue",
-    "wake": "qd.wake",
+    "wake": "qd.waking",
 }
 
 

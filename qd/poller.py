@@ -15,7 +15,7 @@ from qd.bell import Bell
 from qd.clock import monotonic
 from qd.config.model import PollConfig
 from qd.store.protocol import Look, Store
-from qd.wake import WakeSocket
+from qd.waking import WakeSocket
 
 FULL_LOOK_EVERY = 1.0
 """Seconds between full looks while they are cheap."""

@@ -41,7 +41,7 @@ from qd.registry import Registry
 from qd.runner import Shop
 from qd.store.complete import complete
 from qd.store.protocol import DaemonRow, Database, ServerInfo
-from qd.wake import WakeSocket
+from qd.waking import WakeSocket
 from qd.worker import Worker
 
 STATEMENTS_A_ROUND = 4
