@@ -1,0 +1,12 @@
+"""How one attempt is run: a function in this thread, or a program. May import: the layers below.
+
+Owns the interruption of handlers and their time-outs; knows nothing of rows, leases or the store.
+"""
+
+from __future__ import annotations
+
+from qd.executors.attempt import Attempt
+from qd.executors.interruption import Interruption
+from qd.executors.timekeeper import Timekeeper
+
+__all__ = ["Attempt", "Interruption", "Timekeeper"]

@@ -1,0 +1,52 @@
+"""What programs see of the daemon's environment. Owns the list of what they don't.
+
+May import: job.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterable, MutableMapping
+
+from qd.job import Job
+
+_OF_THE_MANAGER = re.compile(r"(NOTIFY|WATCHDOG|LISTEN|CREDENTIALS)_.*")
+_SECRET = re.compile(r"QD_.*(PASSWORD|SECRET|CREDENTIAL).*")
+_hidden: set[str] = set()
+_lock = threading.Lock()
+
+
+def scrub(environ: MutableMapping[str, str]) -> None:
+    """Removes what systemd meant for the daemon alone (NOTIFY_*, WATCHDOG_*, LISTEN_*, CREDENTIALS_*).
+
+    For the daemon's start, once it has read them: no program that a handler starts may speak for
+    the daemon, feed its watchdog or take its sockets.
+    """
+    for name in [name for name in environ if _OF_THE_MANAGER.fullmatch(name)]:
+        del environ[name]
+
+
+def hide(names: Iterable[str]) -> None:
+    """Keeps these variables from command handlers from now on: those that the configuration reads."""
+    with _lock:
+        _hidden.update(names)
+
+
+def for_command(job: Job) -> dict[str, str]:
+    """The environment of a command handler: the daemon's without its secrets, and the job's QD_* variables."""
+    environ = {name: os.environ.get(name, "") for name in list(os.environ) if _is_shown(name)}
+    environ.update(
+        QD_JOB_ID=str(job.id),
+        QD_JOB_TYPE=job.type,
+        QD_QUEUE=job.queue,
+        QD_ATTEMPT=str(job.attempt),
+        QD_MAX_ATTEMPTS=str(job.max_attempts),
+        QD_TOKEN=job.token,
+    )
+    return environ
+
+
+def _is_shown(name: str) -> bool:
+    return not (_OF_THE_MANAGER.fullmatch(name) or _SECRET.fullmatch(name) or name in _hidden)

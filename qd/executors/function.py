@@ -1,0 +1,208 @@
+"""Runs a Python handler in the worker's own thread. Owns the one place where an exception is thrown in.
+
+`PyThreadState_SetAsyncExc` makes another thread raise at its next step, wherever that is by then. The
+race is closed so: the thrower throws only while the window is open, and the window's end waits for a
+thrower that is under way, lets what is still on its way hit there and then, and clears the rest. All
+code that may be hit on the way out lies within as many nets as there can be throws.
+
+May import: endings, interruption, failure, job, outcome, registry, log (the running job's id).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import ctypes
+import logging
+import os
+import threading
+import time
+from collections.abc import Coroutine
+from types import CoroutineType
+from typing import Any, NoReturn
+
+from qd.clock import monotonic
+from qd.executors.endings import interrupted, raised, returned
+from qd.executors.interruption import Interruption
+from qd.failure import class_name
+from qd.job import Job
+from qd.log.current import JOB_ID
+from qd.outcome import JobInterrupted, JobTimeout, Outcome
+from qd.registry import Function
+
+MOST_THROWN = 2
+"""Exceptions that are thrown into one run at most: `_within_nets` has one net more."""
+
+CHILD_STATUS = 70
+"""Exit status of a forked child that came out of its handler (EX_SOFTWARE)."""
+
+_throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
+_throw.argtypes = (ctypes.c_ulong, ctypes.py_object)
+_by_pointer = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p)
+_clear = _by_pointer(("PyThreadState_SetAsyncExc", ctypes.pythonapi))  # takes NULL, which py_object can't be
+
+
+class FunctionRun:
+    """One run of a function or a coroutine function (see `interruption.Run`).
+
+    The decisive fact is whether what was thrown hit inside the handler. `_thrown` counts throws,
+    `_late` those that hit only after the handler had ended: equal means that none hit inside.
+    """
+
+    def __init__(self, job: Job, function: Function | None, kill_grace: float) -> None:
+        self._job, self._function, self.patience = job, function, kill_grace
+        self._why: Interruption | None = None
+        self._thread = self._pid = 0
+        self._open = self._sending = self._returned = self._cancelled = False
+        self._thrown = self._late = 0
+        self._result: object = None
+        self._error: BaseException | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    # ------------------------------------------------------------------ the worker's side
+
+    def run(self) -> Outcome:
+        """Runs the handler; what it raised, and what was thrown into it, ends here."""
+        began = monotonic()
+        self._thread, self._pid = threading.get_ident(), os.getpid()
+        context = contextvars.copy_context()  # a handler's context variables end with it
+        context.run(JOB_ID.set, self._job.id)
+        self._within_nets(context)
+        try:
+            return self._outcome(monotonic() - began)
+        finally:
+            self._error = self._result = None  # no cycle through the traceback
+
+    def _within_nets(self, context: contextvars.Context) -> None:
+        try:
+            try:
+                try:
+                    self._enter(context)
+                except BaseException as error:  # whatever the handler raised: it becomes the outcome
+                    self._error = error
+                self._close()
+            except BaseException as hit:  # the first that came too late
+                self._note(hit)
+                self._close()
+        except BaseException as hit:  # the second; there is no third
+            self._note(hit)
+            self._close()
+
+    def _enter(self, context: contextvars.Context) -> None:
+        self._open = True
+        if self._why is not None:  # interrupted before it began; see `interrupt` for the order
+            return
+        result: Any = context.run(self._function, self._job)  # type: ignore[arg-type]
+        if type(result) is CoroutineType:
+            result = context.run(self._drive, result)
+        self._result = result
+        self._returned = True
+
+    def _drive(self, coroutine: Coroutine[Any, Any, object]) -> object:
+        async def handler() -> object:
+            self._task, self._loop = asyncio.current_task(), asyncio.get_running_loop()
+            return await coroutine
+
+        main = handler()
+        try:
+            return asyncio.run(main)
+        finally:
+            self._loop = None
+            main.close()  # where it never began, nothing is left to warn of
+            coroutine.close()
+
+    def _close(self) -> None:
+        """Shuts the window. Idempotent: it is called again where it was hit."""
+        if os.getpid() != self._pid:
+            self._leave_child()
+        self._open = False
+        while self._sending:  # some microseconds
+            time.sleep(0)
+        if self._thrown:
+            for _ in range(3):  # what is still on its way hits here, at the latest
+                pass
+            _clear(self._thread, None)
+
+    def _note(self, hit: BaseException) -> None:
+        if type(hit) in (JobTimeout, JobInterrupted):
+            self._late += 1
+        elif self._error is None and not self._returned:  # somebody else's throw; what the handler raised is gone
+            self._error = hit
+
+    def _leave_child(self) -> NoReturn:
+        """Ends a forked child that came out of its handler: it must settle, claim and close nothing."""
+        status = CHILD_STATUS
+        try:
+            error = self._error
+            if error is not None and issubclass(type(error), SystemExit):
+                status = _exit_status(error)
+            else:
+                how = "returned" if error is None else f"raised {class_name(error)}"
+                logging.getLogger("qd").warning("a child forked by job %s %s: it ends here", self._job.id, how)
+        finally:
+            os._exit(status)
+
+    def _outcome(self, seconds: float) -> Outcome:
+        error, own = self._error, __file__
+        hit_inside = self._cancelled or self._thrown > self._late
+        if self._why is not None and (hit_inside or (error is None and not self._returned)):
+            return interrupted(self._why, error, seconds, own)
+        if error is None:
+            return returned(self._result, seconds)
+        return raised(error, seconds, own)
+
+    # ------------------------------------------------------------------ the interrupter's side
+
+    def interrupt(self, why: Interruption) -> None:
+        """See `Run`. A coroutine is cancelled, since its loop may sleep where nothing can be thrown."""
+        self._why = self._why or why
+        self._sending = True  # before the look at _open, as _close clears _open before its look at this
+        try:
+            if self._open and not self._cancel():
+                self._throw(why)
+        finally:
+            self._sending = False
+
+    def insist(self) -> None:
+        """See `Run`. Throws into a coroutine that never awaits, or survives its cancellation."""
+        self._sending = True
+        try:
+            loop = self._loop
+            if self._open and loop is not None and self._why is not None:
+                self._throw(self._why)
+                _call_soon(loop, _nothing)  # wakes it
+        finally:
+            self._sending = False
+
+    def _throw(self, why: Interruption) -> None:
+        if self._thrown < MOST_THROWN:
+            self._thrown += 1
+            _throw(self._thread, why.exception)
+
+    def _cancel(self) -> bool:
+        loop = self._loop
+        return loop is not None and _call_soon(loop, self._cancel_task)
+
+    def _cancel_task(self) -> None:
+        if self._task is not None and self._task.cancel():
+            self._cancelled = True
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, act: Any) -> bool:
+    try:
+        loop.call_soon_threadsafe(act)
+    except RuntimeError:  # it has just been closed
+        return False
+    return True
+
+
+def _nothing() -> None:
+    pass
+
+
+def _exit_status(error: BaseException) -> int:
+    code = SystemExit.__dict__["code"].__get__(error)
+    if code is None:
+        return 0
+    return code & 0xFF if type(code) is int else 1

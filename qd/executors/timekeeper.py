@@ -1,0 +1,69 @@
+"""Keeps the time of what is running: interrupts at the deadline, insists, and names what is stuck.
+
+Owns no thread: the engine calls `tick`. Watching and forgetting are single dict operations, which the
+interpreter does in one step, so the workers that run thousands of short jobs a second share no lock.
+May import: attempt, interruption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from qd.executors.attempt import Attempt
+from qd.executors.interruption import Interruption
+
+LONGEST_WAIT = 0.25
+"""Seconds between two ticks at most: an attempt may begin with a deadline before all others."""
+
+
+class Timekeeper:
+    """The clock over all running attempts of a process.
+
+    Args:
+        on_stuck: told once of each attempt that didn't end after its interruption.
+    """
+
+    def __init__(self, on_stuck: Callable[[Attempt], None] = lambda attempt: None) -> None:
+        self._on_stuck = on_stuck
+        self._attempts: dict[Attempt, None] = {}
+        self._insisted: set[Attempt] = set()
+        self._reported: set[Attempt] = set()
+
+    def watch(self, attempt: Attempt) -> None:
+        """Begins to keep the time of an attempt."""
+        self._attempts[attempt] = None
+
+    def forget(self, attempt: Attempt) -> None:
+        """Ends it; no error where it wasn't watched."""
+        self._attempts.pop(attempt, None)
+
+    def running(self) -> list[Attempt]:
+        """What is being watched."""
+        return list(self._attempts)
+
+    def tick(self, now: float) -> float:
+        """Interrupts what is past its deadline; seconds until it wants to be called again.
+
+        Args:
+            now: monotonic seconds.
+        """
+        attempts = self.running()
+        wait = LONGEST_WAIT
+        for attempt in attempts:
+            if attempt.interrupted_at is None:
+                if now >= attempt.deadline:
+                    attempt.interrupt(Interruption.TIMEOUT)
+                else:
+                    wait = min(wait, attempt.deadline - now)
+            elif attempt not in self._insisted and now - attempt.interrupted_at > attempt.kill_grace / 2:
+                self._insisted.add(attempt)
+                attempt.insist()
+        self._insisted.intersection_update(attempts)
+        self._report([attempt for attempt in attempts if attempt.stuck(now)])
+        return wait
+
+    def _report(self, stuck: list[Attempt]) -> None:
+        new = [attempt for attempt in stuck if attempt not in self._reported]
+        self._reported = set(stuck)
+        for attempt in new:
+            self._on_stuck(attempt)
