@@ -1,0 +1,20 @@
+"""The command line: verbs over the store's protocol, no SQL and no threads of their own.
+
+One file per group of verbs, each loaded only when it is called; `ending` maps errors to exit
+codes, `terminal` is all that writes. May import: everything below.
+"""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """The entry point of the command `qd`; ends the process."""
+    import sys
+
+    from qd.cli.root import cli
+
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:  # what a locale can't write is shown as an escape, not as a crash
+            reconfigure(errors="backslashreplace")
+    cli.main(prog_name="qd")

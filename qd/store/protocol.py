@@ -399,10 +399,6 @@ class AdminStore(Protocol):
         """The database's now, UTC."""
         ...
 
-    def max_packet(self) -> int | None:
-        """Bytes of the longest statement that the server takes; None: no limit."""
-        ...
-
     def inspect(self) -> list[Finding]:
         """What `qd check` asks the server: session settings, claim plan, grants."""
         ...

@@ -1,0 +1,88 @@
+"""How a verb ends: the one place where errors become exit codes and one-line messages.
+
+May import: the pure modules, the terminal's text.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from qd.cli.terminal import safe
+from qd.errors import (
+    BadInput,
+    ConfigError,
+    ConnectionLost,
+    HandlerError,
+    QdError,
+    ReadOnlyServer,
+    ServerBusy,
+    SetupWrong,
+    TransactionFailed,
+)
+
+DONE = 0
+COULD_NOT = 1
+USAGE = 2
+OUT_OF_REACH = 69
+"""EX_UNAVAILABLE of sysexits.h."""
+SETUP_WRONG = 78
+"""EX_CONFIG of sysexits.h."""
+INTERRUPTED = 130
+"""128 + SIGINT, as shells have it."""
+PIPE_CLOSED = 141
+"""128 + SIGPIPE, as shells have it."""
+
+_CODES: tuple[tuple[type[QdError], int], ...] = (
+    (ConfigError, SETUP_WRONG),
+    (HandlerError, SETUP_WRONG),
+    (SetupWrong, SETUP_WRONG),
+    (BadInput, USAGE),
+    (ConnectionLost, OUT_OF_REACH),
+    (ServerBusy, OUT_OF_REACH),
+    (ReadOnlyServer, OUT_OF_REACH),
+)
+"""Everything else that qd raises on purpose ends with COULD_NOT."""
+
+
+def exit_code(error: QdError) -> int:
+    """The exit code for an error."""
+    return next((code for kind, code in _CODES if isinstance(error, kind)), COULD_NOT)
+
+
+def message(error: QdError) -> str:
+    """What is said of an error on stderr: one line, several only for a configuration's problems."""
+    if isinstance(error, ConfigError):
+        return "\n".join(safe(problem) for problem in error.problems)
+    return f"qd: {safe(str(error))}{_advice(error)}"
+
+
+def _advice(error: QdError) -> str:
+    if isinstance(error, ConnectionLost) and error.outcome_unknown:
+        return "; the connection broke while the act was committed: look whether it was done before you repeat it"
+    if isinstance(error, ConnectionLost):
+        return "; is the database running, and does `database:` in the configuration name it?"
+    if isinstance(error, ReadOnlyServer):
+        return "; the server takes no writes: name the primary in `database:`, or wait for the failover"
+    if isinstance(error, ServerBusy):
+        return "; try again later"
+    if isinstance(error, TransactionFailed):
+        return "; nothing was changed: try again"
+    if isinstance(error, SetupWrong):
+        return "; `qd check` says more"
+    return ""
+
+
+def say(error: QdError) -> None:
+    """Writes an error's message to stderr."""
+    click.echo(message(error), err=True)
+
+
+def silence() -> None:
+    """Throws away what is still to be written: the reader of our output has gone."""
+    import os
+
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

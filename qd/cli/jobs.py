@@ -1,0 +1,175 @@
+"""`qd jobs`: waiting and running jobs. May import: the modules of cli, the protocol's values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import click
+
+from qd.cli import ending, paging
+from qd.cli.context import Cli, pass_cli
+from qd.cli.shape import away, brief, job_json, priority, stamp
+from qd.cli.terminal import CUT, confirm, facts, plural, progress, safe, show_json, table
+from qd.errors import QdError, StoreError
+from qd.store.protocol import Filter, JobRow
+
+STATES = ("ready", "delayed", "reserved", "stale", "blocked")
+BATCH = 200
+"""Rows deleted in one transaction."""
+
+HEADERS = ("ID", "QUEUE", "TYPE", "STATE", "PRIORITY", "ATTEMPTS", "DUE", "PAYLOAD")
+
+
+@click.group()
+def jobs() -> None:
+    """Waiting and running jobs."""
+
+
+def filters(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the filters that jobs have."""
+    for option in (
+        click.option("--state", type=click.Choice(STATES), help="Only in this state."),
+        click.option("--type", "job_type", metavar="TYPE", help="Only of this type."),
+        click.option("--queue", metavar="QUEUE", help="Only of this queue."),
+    ):
+        function = option(function)
+    return function
+
+
+@jobs.command("list")
+@filters
+@paging.pages("this job's id")
+@pass_cli
+def list_jobs(
+    cli: Cli, queue: str | None, job_type: str | None, state: str | None, limit: int, after: int | None, as_json: bool
+) -> None:
+    """List jobs by id."""
+    where = Filter(queue=queue, type=job_type, state=state, after=after, limit=limit + 1)
+    rows, following = paging.page(cli.store.list_jobs(where), limit, lambda row: row.id)
+    if as_json:
+        show_json({"jobs": [job_json(row) for row in rows], "next": following})
+        return
+    table(HEADERS, [_cells(row) for row in rows], right=(0, 5))
+    paging.say_more(following)
+
+
+@jobs.command()
+@paging.job_id
+@paging.as_json
+@pass_cli
+def show(cli: Cli, job_id: int, as_json: bool) -> None:
+    """Show one job, its payload whole."""
+    row = cli.store.job(job_id)
+    if as_json:
+        show_json(job_json(row))
+        return
+    facts(_facts(row, cli.store.now(), cli.policy(row.queue).max_attempts))
+
+
+@jobs.command()
+@paging.job_ids
+@pass_cli
+def release(cli: Cli, job_ids: tuple[int, ...]) -> int:
+    """Make delayed or stale jobs due now; refused while a lease is alive."""
+
+    def release_one(job_id: int) -> None:
+        policy = cli.policy(cli.store.job(job_id).queue)
+        cli.store.release_job(job_id, policy.max_attempts)
+
+    return each(job_ids, release_one)
+
+
+@jobs.command()
+@paging.job_ids
+@filters
+@paging.yes
+@pass_cli
+def delete(
+    cli: Cli, job_ids: tuple[int, ...], queue: str | None, job_type: str | None, state: str | None, yes: bool
+) -> int:
+    """Delete jobs, by id or by filter; those whose lease is alive stay."""
+    where = Filter(queue=queue, type=job_type, state=state)
+    filtered = where != Filter()
+    if bool(job_ids) == filtered:
+        raise click.UsageError("name either ids or a filter (--queue, --type, --state)")
+    if job_ids:
+        return each(job_ids, cli.store.delete_job)
+    count, highest = cli.store.count_jobs(where)
+    if not confirm(count, f"delete {plural(count, 'job')}", yes):
+        return ending.DONE
+    deleted = _delete_all(cli, where, count, highest)
+    click.echo(f"deleted {plural(deleted, 'job')}")
+    if deleted < count:
+        click.echo(f"{plural(count - deleted, 'job')} had a living lease, or changed meanwhile, and stayed", err=True)
+    return ending.DONE
+
+
+def _delete_all(cli: Cli, where: Filter, count: int, highest: int) -> int:
+    """Deletes what the filter means, up to the id that was the highest when it was counted."""
+    deleted = 0
+    with progress("deleting", count) as done:
+        for ids in _pages_of_ids(cli, where, highest):
+            deleted += cli.store.delete_jobs(ids, where)
+            done(len(ids))
+    return deleted
+
+
+def _pages_of_ids(cli: Cli, where: Filter, highest: int) -> Iterator[list[int]]:
+    after = 0
+    while ids := cli.store.job_ids(replace(where, after=after, limit=BATCH)):
+        after = ids[-1]
+        yield [job_id for job_id in ids if job_id <= highest]
+        if after >= highest:
+            return
+
+
+def each(job_ids: tuple[int, ...], act: Callable[[int], object]) -> int:
+    """Does an act for each id, says each failure, and goes on; a database that is away ends it.
+
+    Returns:
+        The exit code.
+    """
+    if not job_ids:
+        raise click.UsageError("name at least one id")
+    code = ending.DONE
+    for job_id in dict.fromkeys(job_ids):
+        try:
+            act(job_id)
+        except StoreError:
+            raise
+        except QdError as error:
+            ending.say(error)
+            code = ending.exit_code(error)
+    return code
+
+
+def _cells(row: JobRow) -> list[object]:
+    return [
+        row.id, row.queue, row.type, row.state, priority(row.priority), row.attempts,
+        brief(row.available_at), safe(row.payload, CUT),
+    ]  # fmt: skip
+
+
+def _facts(row: JobRow, now: datetime, policy_attempts: int) -> list[tuple[str, object]]:
+    due = f"{stamp(row.available_at)} ({away((row.available_at - now).total_seconds())})"
+    limit = row.max_attempts or f"{policy_attempts} (its queue's)"
+    pairs: list[tuple[str, object]] = [
+        ("id", row.id), ("queue", row.queue), ("type", row.type), ("state", row.state),
+        ("priority", priority(row.priority)), ("attempts", f"{row.attempts} of {limit}"), ("crashes", row.crashes),
+        ("lease ends" if row.reserved_by else "due", due),
+        ("reserved by", row.reserved_by or "nobody"), ("reserved at", stamp(row.reserved_at) or "-"),
+        ("unique key", row.unique_key or "-"), ("enqueued", stamp(row.created_at)),
+        ("payload", row.payload), ("last error", row.last_error or "-"),
+    ]  # fmt: skip
+    return pairs + attempt_facts(row.history)
+
+
+def attempt_facts(history: list[dict[str, Any]]) -> list[tuple[str, object]]:
+    """The past attempts of a row, one pair each."""
+    return [
+        (f"attempt -{len(history) - number}", "  ".join(f"{key}={value}" for key, value in entry.items()))
+        for number, entry in enumerate(history)
+    ]

@@ -1,0 +1,154 @@
+"""`qd status`: queues, daemons and database at a glance, once or redrawn.
+
+May import: the modules of cli, the protocol's values.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from qd.cli import ending
+from qd.cli.context import Cli, pass_cli
+from qd.cli.shape import brief, daemon_json, depth_json
+from qd.cli.terminal import facts, rich_table, safe, show_json, table
+from qd.duration import duration, spell
+from qd.errors import StoreError
+from qd.store.protocol import DaemonRow, QueueDepth, ServerInfo
+
+COUNTS = ("ready", "delayed", "reserved", "stale", "failed", "blocked")
+HEADERS = ("QUEUE", *(count.upper() for count in COUNTS), "OLDEST READY", "")
+RIGHT = (1, 2, 3, 4, 5, 6, 7)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What a status shows.
+
+    Attributes:
+        known: names of the configured queues.
+    """
+
+    depths: list[QueueDepth]
+    daemons: list[DaemonRow]
+    server: ServerInfo
+    place: str
+    known: frozenset[str]
+
+    def queue_rows(self, depths: Sequence[QueueDepth] | None = None) -> list[list[str]]:
+        """The table of queues, or of some of them, cells safe for a terminal."""
+        return [
+            [safe(depth.queue), *(f"{getattr(depth, count):,}" for count in COUNTS),
+             spell(depth.oldest_ready_age) if depth.ready else "-", self.remark(depth)]
+            for depth in (self.depths if depths is None else depths)
+        ]  # fmt: skip
+
+    def remark(self, depth: QueueDepth) -> str:
+        """What is special about a queue."""
+        words = []
+        if depth.paused:
+            words.append("paused")
+        if depth.queue not in self.known:
+            words.append("not in the configuration")
+        elif not any(depth.queue in daemon.queues for daemon in self.daemons):
+            words.append("no daemon serves it")
+        return ", ".join(words)
+
+    def daemon_rows(self) -> list[list[str]]:
+        """The table of daemons, cells safe for a terminal."""
+        return [
+            [safe(row.host), str(row.pid), safe(row.version), safe(",".join(row.queues)), brief(row.started_at)]
+            for row in self.daemons
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        """The stable keys of `qd status --json`."""
+        path = self.server.claim_path
+        return {
+            "queues": [depth_json(depth, depth.queue in self.known) for depth in self.depths],
+            "daemons": [daemon_json(row) for row in self.daemons],
+            "database": {"server": self.server.server, "connector": self.server.connector,
+                         "claim_path": path.value if path else None, "place": self.place},
+        }  # fmt: skip
+
+
+DAEMON_HEADERS = ("DAEMON", "PID", "VERSION", "QUEUES", "SINCE")
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--watch", is_flag=True, help="Draw it again and again, until Ctrl-C.")
+@click.option("--every", default="1s", show_default=True, metavar="DURATION", help="How often --watch draws.")
+@pass_cli
+def status(cli: Cli, as_json: bool, watch: bool, every: str) -> None:
+    """Queues, daemons and database at a glance."""
+    if watch and as_json:
+        raise click.UsageError("--watch draws for people; call --json as often as you like")
+    if watch:
+        try:
+            _watch(cli, max(0.1, duration(every)))
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--every") from error
+        return
+    picture = look(cli)
+    if as_json:
+        show_json(picture.as_json())
+        return
+    table(HEADERS, picture.queue_rows(), right=RIGHT)
+    click.echo()
+    if picture.daemons:
+        table(DAEMON_HEADERS, picture.daemon_rows())
+    else:
+        click.echo("no daemon has been seen in the last 60 s")
+    click.echo()
+    facts([("database", f"{picture.server.server} at {picture.place}")])
+
+
+def look(cli: Cli) -> Picture:
+    """Asks the database once; configured queues without rows are there with zeros."""
+    depths = {depth.queue: depth for depth in cli.store.depths()}
+    for queue in cli.config.queues:
+        depths.setdefault(queue, QueueDepth(queue))
+    return Picture(
+        [depths[name] for name in sorted(depths)],
+        cli.store.daemons(),
+        cli.database.info(),
+        place(cli),
+        frozenset(cli.config.queues),
+    )
+
+
+def place(cli: Cli) -> str:
+    """Where the database is, without secrets."""
+    where = cli.config.database
+    if where.driver == "sqlite":
+        return where.path
+    return f"{where.unix_socket or f'{where.host}:{where.port}'}/{where.name}"
+
+
+def _watch(cli: Cli, every: float) -> None:
+    from rich.console import Group
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(Text("..."), screen=True, auto_refresh=False) as live:
+        while True:
+            live.update(_drawn(cli, Group, Text), refresh=True)
+            time.sleep(every)
+
+
+def _drawn(cli: Cli, group: Any, text: Any) -> Any:
+    """One picture; a database that is away is said in its place, and the watch goes on."""
+    try:
+        picture = look(cli)
+    except StoreError as error:
+        return text(ending.message(error))
+    return group(
+        rich_table(HEADERS, picture.queue_rows(), RIGHT),
+        rich_table(DAEMON_HEADERS, picture.daemon_rows()),
+        text(safe(f"{picture.server.server} at {picture.place}")),
+    )

@@ -1,0 +1,221 @@
+"""What verbs and console ask of the rows: the AdminStore half of a store, as a mixin.
+
+Each method is one transaction on the store's own session, tried again where the database undid it
+(a deadlock, a lock not given in time, a unique key taken in the same moment).
+May import: the pure modules, protocol, dialect, the other admin modules.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar, cast
+
+from qd.errors import BadInput, DataRefused, Refused, StoreError, TransactionFailed
+from qd.outcome import Verdict
+from qd.store import admin_check, admin_failed, admin_jobs
+from qd.store.dialect import Cursor, Dialect, Session
+from qd.store.protocol import DaemonRow, FailedRow, Filter, Finding, JobRow, StaleRow, Store
+
+T = TypeVar("T")
+
+TRIES = 3
+"""How often a transaction is begun before its failure is told."""
+
+TAKEN_JUST_NOW = 1062
+"""The server's number for a key that another transaction took between our look and our insert."""
+
+RECOVER_BATCH = 500
+"""Stale rows read at once by `recover`."""
+
+NO_LIMIT = 65_535
+"""As many attempts as the column holds: for a row whose queue's policy isn't known."""
+
+SEEN_WITHIN = 60
+"""Seconds since its last word for which a daemon counts as running."""
+
+
+class AdminVerbs:
+    """Every AdminStore method, see qd.store.protocol; the class that inherits is a Store itself."""
+
+    _session: Session
+
+    def list_jobs(self, where: Filter) -> list[JobRow]:
+        """See AdminStore."""
+        return self._look(lambda cursor, dialect: admin_jobs.list_jobs(cursor, dialect, where))
+
+    def job(self, job_id: int) -> JobRow:
+        """See AdminStore."""
+        return self._look(lambda cursor, dialect: admin_jobs.find_job(cursor, dialect, job_id))
+
+    def release_job(self, job_id: int, max_attempts: int | None = None) -> None:
+        """See AdminStore."""
+        stale = self._act(lambda cursor, dialect: admin_jobs.release(cursor, dialect, job_id, max_attempts))
+        if stale is not None and self._store().reclaim(stale, NO_LIMIT) is Verdict.LOST:
+            raise Refused(f"job {job_id} was changed by another just now; look at it again")
+
+    def delete_job(self, job_id: int) -> None:
+        """See AdminStore."""
+        self._act(lambda cursor, dialect: admin_jobs.delete(cursor, dialect, job_id))
+
+    def count_jobs(self, where: Filter) -> tuple[int, int]:
+        """See AdminStore."""
+        return self._look(lambda cursor, dialect: admin_jobs.count_jobs(cursor, dialect, where))
+
+    def job_ids(self, where: Filter) -> list[int]:
+        """See AdminStore."""
+        return self._look(lambda cursor, dialect: admin_jobs.job_ids(cursor, dialect, where))
+
+    def delete_jobs(self, ids: Sequence[int], where: Filter) -> int:
+        """See AdminStore."""
+        return self._act(lambda cursor, dialect: admin_jobs.delete_many(cursor, dialect, ids, where))
+
+    def list_failed(self, where: Filter) -> list[FailedRow]:
+        """See AdminStore."""
+        return self._look(lambda cursor, dialect: admin_failed.list_failed(cursor, dialect, where))
+
+    def count_failed(self, where: Filter) -> int:
+        """See AdminStore."""
+        return self._look(lambda cursor, dialect: admin_failed.count_failed(cursor, dialect, where))
+
+    def failed(self, job_id: int) -> FailedRow:
+        """See AdminStore."""
+        return self._look(lambda cursor, dialect: admin_failed.find_failed(cursor, dialect, job_id))
+
+    def retry_failed(self, job_id: int, up_to: int | None = None) -> int:
+        """See AdminStore."""
+        try:
+            return self._act(lambda cursor, dialect: admin_failed.retry(cursor, dialect, job_id, up_to))
+        except DataRefused as error:
+            raise Refused(
+                f"job {job_id}: the schema refuses it as it is ({error}); nothing was changed. "
+                "Correct its row in qd_failed_jobs, then retry it"
+            ) from error
+
+    def delete_failed(self, job_id: int, up_to: int | None = None) -> None:
+        """See AdminStore."""
+        self._act(lambda cursor, dialect: admin_failed.delete(cursor, dialect, job_id, up_to))
+
+    def failed_ids(self, where: Filter) -> list[tuple[int, int]]:
+        """See AdminStore."""
+        return self._look(lambda cursor, dialect: admin_failed.failed_ids(cursor, dialect, where))
+
+    def pause(self, queue: str) -> None:
+        """See AdminStore."""
+        _check_queue(queue)
+        self._act(lambda cursor, dialect: cursor.execute(_PAUSE[dialect.name].format(now=dialect.now), (queue,)))
+
+    def resume(self, queue: str) -> None:
+        """See AdminStore."""
+        _check_queue(queue)
+        self._act(lambda cursor, _: cursor.execute("UPDATE qd_queues SET paused_at = NULL WHERE name = %s", (queue,)))
+
+    def recover(self, queue: str | None, max_attempts: Mapping[str, int], default: int) -> tuple[int, int]:
+        """See AdminStore."""
+        back = buried = 0
+        for name in [queue] if queue is not None else self._look(_queues_with_stale):
+            for verdict in self._recovered(name, max_attempts.get(name, default)):
+                back += verdict is Verdict.SETTLED
+                buried += verdict is Verdict.BURIED
+        return back, buried
+
+    def daemons(self) -> list[DaemonRow]:
+        """See AdminStore."""
+        return self._look(_daemons)
+
+    def position(self, job_id: int) -> int:
+        """See AdminStore."""
+        return self._look(lambda cursor, dialect: admin_jobs.position(cursor, dialect, job_id))
+
+    def now(self) -> datetime:
+        """See AdminStore."""
+        return self._look(_now)
+
+    def inspect(self) -> list[Finding]:
+        """See AdminStore."""
+        return admin_check.inspect(self._session)
+
+    def _store(self) -> Store:
+        """The other half of the class that inherits this one."""
+        return cast(Store, self)
+
+    def _recovered(self, queue: str, max_attempts: int) -> Iterator[Verdict]:
+        """Takes back what is stale; a row that another holds locked is tried once, not without end."""
+        passed: set[StaleRow] = set()
+        while rows := set(self._store().stale([queue], RECOVER_BATCH + len(passed))) - passed:
+            for row in sorted(rows, key=lambda row: row.job_id):
+                verdict = self._store().reclaim(row, max_attempts)
+                if verdict is Verdict.LOST:
+                    passed.add(row)
+                yield verdict
+
+    def _act(self, work: Callable[[Cursor, Dialect], T]) -> T:
+        """One transaction, begun anew where the database undid it."""
+        dialect = self._session.dialect
+        return _again(lambda: self._session.transaction(lambda cursor: work(cursor, dialect)))
+
+    def _look(self, work: Callable[[Cursor, Dialect], T]) -> T:
+        """The same for work that only reads."""
+        dialect = self._session.dialect
+        return _again(lambda: self._session.read(lambda cursor: work(cursor, dialect)))
+
+
+def _again(run: Callable[[], T]) -> T:
+    for _ in range(TRIES - 1):
+        try:
+            return run()
+        except StoreError as error:
+            if not (isinstance(error, TransactionFailed) or error.errno == TAKEN_JUST_NOW):
+                raise
+    return run()
+
+
+_PAUSE = {
+    "mysql": "INSERT INTO qd_queues (name, paused_at) VALUES (%s, {now}) "
+    "ON DUPLICATE KEY UPDATE paused_at = COALESCE(paused_at, {now})",
+    "sqlite": "INSERT INTO qd_queues (name, paused_at) VALUES (%s, {now}) "
+    "ON CONFLICT (name) DO UPDATE SET paused_at = COALESCE(paused_at, {now})",
+}
+"""A queue that is paused already keeps the time of its pause."""
+
+
+def _check_queue(queue: str) -> None:
+    admin_jobs.equalities({"queue": queue})
+    if len(queue) > 64:
+        raise BadInput(f"queue {queue!r}: a name has at most 64 characters")
+
+
+def _queues_with_stale(cursor: Cursor, dialect: Dialect) -> list[str]:
+    cursor.execute(f"SELECT DISTINCT queue FROM qd_jobs WHERE {admin_jobs.in_state(dialect, 'stale')} ORDER BY queue")
+    return [admin_jobs.as_text(row[0]) for row in cursor.fetchall()]
+
+
+def _daemons(cursor: Cursor, dialect: Dialect) -> list[DaemonRow]:
+    cursor.execute(
+        "SELECT id, host, pid, version, queues, types, started_at, seen_at FROM qd_daemons "
+        f"WHERE {dialect.age.format('seen_at')} <= {SEEN_WITHIN} ORDER BY host, pid, id"
+    )
+    return [
+        DaemonRow(
+            admin_jobs.as_text(row[0]), admin_jobs.as_text(row[1]), row[2], admin_jobs.as_text(row[3]),
+            _names(row[4]), _names(row[5]), dialect.moment(row[6]), dialect.moment(row[7]),
+        )
+        for row in cursor.fetchall()
+    ]  # fmt: skip
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    """A JSON list of names; anything else (another version's) is shown as no names."""
+    try:
+        names = json.loads(admin_jobs.as_text(value))
+    except ValueError:
+        return ()
+    return tuple(str(name) for name in names) if isinstance(names, list) else ()
+
+
+def _now(cursor: Cursor, dialect: Dialect) -> datetime:
+    cursor.execute(f"SELECT {dialect.now}")
+    now = dialect.moment(cursor.fetchone()[0])
+    assert now is not None  # NOW() is never NULL
+    return now

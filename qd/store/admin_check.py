@@ -1,0 +1,173 @@
+"""What `qd check` asks the server: are the session, the claim's plan and the grants as they must be.
+
+Grants are tried, not parsed: statements whose WHERE is false need the same rights as real ones and
+touch no row. May import: the pure modules, protocol, dialect, the claim's statements.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from qd.errors import SetupWrong
+from qd.store.dialect import Cursor, Dialect, Session
+from qd.store.protocol import Finding
+
+NEEDED = {
+    "qd_jobs": ("SELECT", "INSERT", "UPDATE", "DELETE"),
+    "qd_failed_jobs": ("SELECT", "INSERT", "DELETE"),
+    "qd_queues": ("SELECT", "INSERT", "UPDATE"),
+    "qd_daemons": ("SELECT", "INSERT", "UPDATE", "DELETE"),
+    "qd_schema": ("SELECT",),
+}
+"""The rights that daemon and verbs use, by table; the same as docs/grants.sql gives."""
+
+_REQUIRED = {
+    "qd_jobs": ("type",),
+    "qd_failed_jobs": ("job_id", "queue", "type", "payload", "priority", "attempts", "reason"),
+    "qd_queues": ("name",),
+    "qd_daemons": ("id", "host", "pid", "version", "queues", "types"),
+    "qd_schema": ("version",),
+}
+"""Columns without a default: an INSERT that leaves one out is refused before its rights are looked at."""
+
+_TRIED = {
+    "SELECT": "SELECT {column} FROM {table} WHERE 1 = 0",
+    "INSERT": "INSERT INTO {table} ({required}) SELECT {required} FROM {table} WHERE 1 = 0",
+    "UPDATE": "UPDATE {table} SET {column} = {column} WHERE 1 = 0",
+    "DELETE": "DELETE FROM {table} WHERE 1 = 0",
+}
+
+SMALL_PACKET = 4 * 1024 * 1024
+"""Bytes of max_allowed_packet below which larger payloads and tracebacks are worth a warning."""
+
+SHORT_WAIT = 60
+"""Seconds of wait_timeout below which idle connections would be made anew all the time."""
+
+_VARIABLES = (
+    "transaction_isolation", "tx_isolation", "time_zone", "innodb_lock_wait_timeout", "max_allowed_packet",
+    "wait_timeout", "binlog_format", "log_bin", "read_only",
+)  # fmt: skip
+
+
+def inspect(session: Session) -> list[Finding]:
+    """All findings about the server."""
+    if session.dialect.name != "mysql":
+        return list(_plan(session))
+    variables = session.read(_variables)
+    return [*_of_session(variables), *_of_server(variables), *_plan(session), *_grants(session)]
+
+
+def _variables(cursor: Cursor) -> dict[str, str]:
+    """The session's variables by name; a server has one of the two names of the isolation."""
+    names = ", ".join(f"'{name}'" for name in _VARIABLES)
+    cursor.execute(f"SHOW SESSION VARIABLES WHERE Variable_name IN ({names})")
+    return {str(row[0]).lower(): str(row[1]) for row in cursor.fetchall()}
+
+
+def _of_session(variables: dict[str, str]) -> Iterator[Finding]:
+    """What a store's session must have pinned."""
+    level = variables.get("transaction_isolation") or variables.get("tx_isolation") or "unknown"
+    if level.replace(" ", "-").upper() == "READ-COMMITTED":
+        yield Finding("ok", "isolation", "READ COMMITTED on qd's own sessions")
+    else:
+        yield Finding("FAIL", "isolation", f"a session of qd has {level}; does a proxy or init_connect change it?")
+    zone = variables.get("time_zone", "unknown")
+    if zone != "+00:00":
+        yield Finding("FAIL", "time zone", f"a session of qd has {zone}, +00:00 is wanted; does a proxy change it?")
+
+
+def _of_server(variables: dict[str, str]) -> Iterator[Finding]:
+    """What the server is set to."""
+    if variables.get("binlog_format", "").upper() == "STATEMENT" and variables.get("log_bin") == "ON":
+        yield Finding(
+            "FAIL", "binlog", "binlog_format is STATEMENT, under which every write of qd fails: set ROW or MIXED"
+        )
+    if variables.get("read_only", "OFF") not in ("OFF", "0"):
+        yield Finding(
+            "warn", "read_only", f"read_only is {variables['read_only']}: qd can't write here; is it the primary?"
+        )
+    packet = int(variables.get("max_allowed_packet", SMALL_PACKET))
+    if packet < SMALL_PACKET:
+        yield Finding("warn", "packet", f"max_allowed_packet is {packet} bytes: larger payloads are refused")
+    wait = int(variables.get("wait_timeout", SHORT_WAIT))
+    if wait < SHORT_WAIT:
+        yield Finding(
+            "warn", "wait_timeout", f"the server drops connections after {wait} s: they are made anew all the time"
+        )
+
+
+def _grants(session: Session) -> Iterator[Finding]:
+    """Each right on each table, tried."""
+    missing = [
+        f"{right} on {table}" for table, rights in NEEDED.items() for right in rights if not _may(session, table, right)
+    ]
+    if missing:
+        yield Finding("FAIL", "grants", f"missing: {', '.join(missing)}; see docs/grants.sql")
+    else:
+        yield Finding("ok", "grants", f"all that qd needs, on {len(NEEDED)} tables")
+
+
+def _may(session: Session, table: str, right: str) -> bool:
+    required = _REQUIRED[table]
+    sql = _TRIED[right].format(table=table, column=required[0], required=", ".join(required))
+
+    def tried(cursor: Cursor) -> None:
+        cursor.execute(sql)
+        if right == "SELECT":
+            cursor.fetchall()
+
+    try:
+        session.transaction(tried)
+    except SetupWrong:
+        return False
+    return True
+
+
+def _plan(session: Session) -> Iterator[Finding]:
+    """Whether the claim walks its index in order: a sort would lock the whole backlog."""
+    explain = _explained_mysql if session.dialect.name == "mysql" else _explained_sqlite
+    indexes, sorts = session.read(lambda cursor: explain(cursor, claim_sql(session.dialect)))
+    if "qd_jobs_claim" in indexes and not sorts:
+        yield Finding("ok", "claim plan", "walks qd_jobs_claim in order, without a sort")
+        return
+    way = f"uses {', '.join(sorted(indexes)) or 'no index'}{' and sorts' if sorts else ''}"
+    yield Finding("FAIL", "claim plan", f"the claim {way} instead of walking qd_jobs_claim: compare it with schema.sql")
+
+
+def _explained_mysql(cursor: Cursor, sql: str) -> tuple[set[str], bool]:
+    """The indexes that a plan uses, and whether it sorts; JSON is what both servers offer."""
+    cursor.execute(f"EXPLAIN FORMAT=JSON {sql}", ("qd", 2))
+    plan = json.loads(cursor.fetchall()[0][0])
+    nodes = list(_nodes(plan))
+    indexes = {str(node[key]) for node in nodes for key in ("key", "index_name") if key in node}
+    sorts = any(
+        "filesort" in node or node.get("using_filesort") is True or str(node.get("operation", "")).startswith("Sort")
+        for node in nodes
+    )
+    return indexes, sorts
+
+
+def _nodes(plan: Any) -> Iterator[dict[str, Any]]:
+    """All objects of a JSON value."""
+    if isinstance(plan, dict):
+        yield plan
+    for value in plan.values() if isinstance(plan, dict) else plan if isinstance(plan, list) else ():
+        yield from _nodes(value)
+
+
+def _explained_sqlite(cursor: Cursor, sql: str) -> tuple[set[str], bool]:
+    cursor.execute(f"EXPLAIN QUERY PLAN {sql}", ("qd", 2))
+    steps = [str(row[3]) for row in cursor.fetchall()]
+    indexes = {name for step in steps for name in re.findall(r"USING (?:COVERING )?INDEX (\w+)", step)}
+    return indexes, any("B-TREE FOR ORDER BY" in step for step in steps)
+
+
+def claim_sql(dialect: Dialect) -> str:
+    """The claim's walk, as far as its plan goes; its placeholders are a queue and a priority."""
+    return (
+        f"SELECT id FROM qd_jobs{dialect.by_lane} WHERE queue = %s AND lane = 0 AND priority = %s "
+        f"AND available_at <= {dialect.now} ORDER BY priority, available_at, id LIMIT 1{dialect.lock}"
+    )
