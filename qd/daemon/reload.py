@@ -28,8 +28,8 @@ Say = Callable[[str], None]
 Prepare = Callable[[Setup, Say], Setup]
 """Makes the new setup out of the old one; raises where it can't be right. Says what it is about to do."""
 
-Apply = Callable[[Setup], None]
-"""Makes the new setup the daemon's, at once, or raises and changes nothing."""
+Apply = Callable[[Setup, Setup], None]
+"""Exchanges the old setup for the new one, at once, or raises and changes nothing."""
 
 
 class Preparation:
@@ -133,7 +133,7 @@ class Reloads:
     def _adopt(self, new: Setup) -> None:
         changed = differences(self.setup.config, new.config)
         try:
-            self._apply(new)
+            self._apply(self.setup, new)
         except Exception as error:  # a port that is taken, a thread that can't be started: the old one goes on
             self._refuse(said(error))
             return

@@ -40,6 +40,7 @@ class Signals:
             signal.signal(number, self._queue)
             signal.siginterrupt(number, False)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        faulthandler.enable(file=sys.stderr)  # a crash, or systemd's SIGABRT, shows where everybody was
         # Below Python, so that the stacks come out even while a C call holds the interpreter.
         faulthandler.register(signal.SIGQUIT, file=sys.stderr, all_threads=True, chain=False)
 

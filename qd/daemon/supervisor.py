@@ -97,7 +97,7 @@ class Supervisor:
             self.stop.hurry()
             return
         grace, running = self._reloads.setup.config.shutdown.grace, self._engines.running()
-        self._notifier.stopping(f"stopping, {running} jobs running", grace + BOUND + 3)
+        self._notifier.stopping(f"stopping, {_jobs(running)}", grace + BOUND + 3)
         self._events.publish(DaemonStopping(reason=reason, grace=grace, running=running))
         self.stop = Stop(self._engines.all(), grace, self._signals.wake)
 
@@ -113,7 +113,11 @@ class Supervisor:
         running, draining = self._engines.running(), self._engines.draining()
         words = [ready or "ready"]
         if running or ready is None:
-            words.append(f"{running} jobs running")
+            words.append(_jobs(running))
         if draining and self.stop is None:
-            words.append(f"{draining} earlier configurations draining")
+            words.append("an earlier configuration still drains")
         return ", ".join(words)
+
+
+def _jobs(running: int) -> str:
+    return f"{running} job{'' if running == 1 else 's'} running"

@@ -1,0 +1,46 @@
+"""Where the daemon's configuration comes from: the file, and what systemd gave beside it.
+
+Built before the environment is scrubbed; read at the start and at each reload.
+May import: config.
+"""
+
+from __future__ import annotations
+
+import os
+
+from qd.config import find_config, load_config
+from qd.config.model import Config
+from qd.config.password import CREDENTIAL
+
+
+class Source:
+    """The configuration's file.
+
+    Args:
+        path: as it was named, or None to look where the documentation says.
+
+    Attributes:
+        file: its name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self.file = str(find_config(path))
+        folder = os.environ.get("CREDENTIALS_DIRECTORY")
+        self._credential = os.path.join(folder, CREDENTIAL) if folder else None
+
+    def read(self) -> Config:
+        """The configuration as the file is now; systemd's credential is its password file where it names none.
+
+        Raises:
+            ConfigError: with every problem of the file.
+        """
+        config = load_config(self.file)
+        database, credential = config.database, self._credential
+        named = database.password is not None or database.password_file is not None
+        if database.driver == "sqlite" or named or credential is None or not os.path.lexists(credential):
+            return config
+        filed = database.model_copy(update={"password_file": credential})
+        return config.model_copy(update={"database": filed})
