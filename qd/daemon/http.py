@@ -27,8 +27,8 @@ from qd.errors import QdError
 PLACES = 64
 """Connections at a time."""
 
-WRITE_WITHIN = 5.0
-"""Seconds that a client has to take the whole answer."""
+PATIENCE = 5.0
+"""Seconds that a client has to send its whole request, and again to take the whole answer."""
 
 DRAIN_WITHIN = 0.5
 """Seconds for a body that nobody asked for: closing on unread bytes would cut the answer off."""
@@ -173,15 +173,20 @@ class HttpServer:
         listen: HOST:PORT, as `parse_listen` reads it.
         routes: by path.
         on_fault: told what a route raised; the client gets a bare 500.
+        patience: seconds that a client has to send its request, and again to take the answer.
 
     Raises:
         QdError: the address can't be had; one line that names it.
     """
 
     def __init__(
-        self, listen: str, routes: Mapping[str, Route], on_fault: Callable[[BaseException], None] = lambda error: None
+        self,
+        listen: str,
+        routes: Mapping[str, Route],
+        on_fault: Callable[[BaseException], None] = lambda error: None,
+        patience: float = PATIENCE,
     ) -> None:
-        self._routes, self._on_fault = routes, on_fault
+        self._routes, self._on_fault, self._patience = routes, on_fault, patience
         self._socket = _bind(listen)
         self._loopback = is_loopback(self._socket.getsockname()[0])
         self._places = _Places()
@@ -240,15 +245,15 @@ class HttpServer:
     def _exchange(self, connection: socket.socket) -> None:
         body = True
         try:
-            head = read_head(connection)
+            head = read_head(connection, self._patience)
             self._places.has_read(connection)
-            if not head:
+            if head is None:
                 return
             request = parse_head(head)
             answer, body = self._answer(request), request.method != "HEAD"
         except Malformed as refused:
             answer = _said(refused.status)
-        connection.settimeout(WRITE_WITHIN)  # sendall: for the whole of it, not for each part
+        connection.settimeout(self._patience)  # sendall: for the whole of it, not for each part
         connection.sendall(to_bytes(answer, body=body))
         connection.shutdown(socket.SHUT_WR)
         if answer.status not in (HTTPStatus.OK, HTTPStatus.SERVICE_UNAVAILABLE):

@@ -18,9 +18,6 @@ from qd.clock import monotonic
 HEAD = 16384
 """Bytes that a request line and its headers may have together."""
 
-READ_WITHIN = 5.0
-"""Seconds that a client has to send its whole request."""
-
 # No two parts of a pattern can match the same character: their time grows with the length only.
 _LINE = re.compile(r"([A-Z]{1,20}) ([!-~]+) HTTP/1\.[01]")
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\x00\n\r]*)")
@@ -66,16 +63,24 @@ class Malformed(Exception):
         self.status = status
 
 
-def read_head(connection: socket.socket) -> bytes:
-    """The bytes up to the empty line; b"" where the client went away or took too long."""
-    deadline, head = monotonic() + READ_WITHIN, b""
+def read_head(connection: socket.socket, within: float) -> bytes | None:
+    """The bytes up to the empty line, or None: the client went away.
+
+    Args:
+        within: seconds for all of it.
+
+    Raises:
+        Malformed: there is no end to it.
+        TimeoutError: it took too long.
+    """
+    deadline, head = monotonic() + within, b""
     while b"\r\n\r\n" not in head:
         if len(head) > HEAD:
             raise Malformed(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         connection.settimeout(max(0.001, deadline - monotonic()))
         more = connection.recv(4096)
         if not more:
-            return b""
+            return None
         head += more
     return head[: head.index(b"\r\n\r\n")]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -63,12 +63,20 @@ class Sampler:
         refresh: `http.refresh`, seconds between two counts where they are cheap.
         queues: the configured ones; rows in others are warned of.
         events: where it warns.
+        clock: seconds that never run backwards.
     """
 
     name = "sampler"
 
-    def __init__(self, store: Counts, refresh: float, queues: Collection[str], events: Events) -> None:
-        self._store, self._events = store, events
+    def __init__(
+        self,
+        store: Counts,
+        refresh: float,
+        queues: Collection[str],
+        events: Events,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._store, self._events, self._clock = store, events, clock
         self._refresh, self._known = refresh, frozenset(queues)
         self._costs: deque[float] = deque(maxlen=2)
         self._snapshot = DepthSnapshot(interval=refresh)
@@ -89,12 +97,12 @@ class Sampler:
             StoreError: the database is away. A count that is merely too dear for its time limit
                 raises nothing: it is made more rarely.
         """
-        begun = monotonic()
+        begun = self._clock()
         try:
             rows = tuple(self._store.depths())
         except StoreError as error:
-            return self._too_dear(monotonic() - begun, error)
-        interval = self._interval(monotonic() - begun)
+            return self._too_dear(self._clock() - begun, error)
+        interval = self._interval(self._clock() - begun)
         # The age counts from before the count: never younger than the rows were.
         self._snapshot = DepthSnapshot(rows, interval, stamp=time.time(), taken=begun)
         self._warn_of_strangers(rows)
@@ -141,13 +149,13 @@ class Sampler:
         if unserved:
             self._say("strangers", _names(unserved))
         else:
-            self._quiet["strangers"] = monotonic() + ASK_AGAIN
+            self._quiet["strangers"] = self._clock() + ASK_AGAIN
 
     def _due(self, what: str) -> bool:
-        return monotonic() >= self._quiet.get(what, 0.0)
+        return self._clock() >= self._quiet.get(what, 0.0)
 
     def _say(self, what: str, text: str) -> None:
-        self._quiet[what] = monotonic() + SAY_AGAIN
+        self._quiet[what] = self._clock() + SAY_AGAIN
         self._events.publish(Problem(self.name, text))
 
 

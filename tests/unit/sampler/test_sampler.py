@@ -1,0 +1,223 @@
+"""The rows are counted rarely, and what is odd about them is said rarely."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timezone
+
+import pytest
+
+from qd.clock import monotonic
+from qd.errors import ConnectionLost, StoreError
+from qd.events import Event, Events, Problem
+from qd.maintenance.sampler import Sampler
+from qd.maintenance.service import ServiceThread
+from qd.store.protocol import DaemonRow, QueueDepth
+from tests.support.waiting import wait_for
+
+TIMED_OUT = ConnectionLost("no answer within 20 s", 2013, timed_out=True)
+
+
+class Clock:
+    """A monotonic clock that stands still unless it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class MemoryCounts:
+    """A store whose counts cost what the test says, in the clock's seconds."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.rows: list[QueueDepth] = []
+        self.cost = 0.001
+        self.error: StoreError | None = None
+        self.away = False
+        self.others: list[DaemonRow] = []
+        self.counts = self.asked = 0
+        self.closed = False
+
+    def depths(self) -> list[QueueDepth]:
+        self.counts += 1
+        self.clock.now += self.cost
+        if self.error is not None:
+            raise self.error
+        return list(self.rows)
+
+    def daemons(self) -> list[DaemonRow]:
+        self.asked += 1
+        return self.others
+
+    def now(self) -> datetime:
+        if self.away:
+            raise ConnectionLost("no answer", 2003)
+        return datetime.now(timezone.utc)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def counts(clock: Clock) -> MemoryCounts:
+    return MemoryCounts(clock)
+
+
+@pytest.fixture
+def said() -> list[Event]:
+    return []
+
+
+@pytest.fixture
+def sampler(counts: MemoryCounts, said: list[Event], clock: Clock) -> Sampler:
+    return Sampler(counts, 5.0, ("default", "mails"), Events(said.append), clock)
+
+
+def test_before_the_first_count_there_is_a_snapshot_that_says_so(sampler: Sampler) -> None:
+    snapshot = sampler.snapshot()
+    assert (snapshot.stamp, snapshot.interval, snapshot.rows) == (0.0, 5.0, ())
+    assert not snapshot.fresh()
+
+
+def test_a_cheap_count_is_made_at_every_refresh(sampler: Sampler, counts: MemoryCounts) -> None:
+    counts.rows = [QueueDepth("mails", ready=3)]
+    before = time.time()
+    assert sampler.run_once() == 5.0
+    snapshot = sampler.snapshot()
+    assert snapshot.rows == (QueueDepth("mails", ready=3),)
+    assert before <= snapshot.stamp <= time.time()
+
+
+def test_a_dear_count_is_made_so_rarely_that_it_costs_2_percent_of_the_time(
+    sampler: Sampler, counts: MemoryCounts
+) -> None:
+    counts.cost = 0.4
+    assert sampler.run_once() == pytest.approx(20)
+    assert sampler.snapshot().interval == pytest.approx(20)
+    counts.cost = 3.0
+    sampler.run_once()
+    assert sampler.run_once() == pytest.approx(150)
+
+
+def test_the_first_count_alone_stretches_the_interval_to_a_minute_at_most(
+    sampler: Sampler, counts: MemoryCounts
+) -> None:
+    counts.cost = 12.0
+    assert sampler.run_once() == 60
+    assert sampler.run_once() == pytest.approx(600)
+
+
+def test_one_dear_count_among_cheap_ones_changes_nothing(sampler: Sampler, counts: MemoryCounts) -> None:
+    sampler.run_once()
+    counts.cost = 16.0
+    assert sampler.run_once() == 5.0
+    counts.cost = 0.001
+    assert sampler.run_once() == 5.0
+
+
+def test_the_age_of_the_numbers_counts_from_before_they_were_read(
+    sampler: Sampler, counts: MemoryCounts, clock: Clock
+) -> None:
+    begun, counts.cost = clock.now, 0.05
+    sampler.run_once()
+    assert sampler.snapshot().taken == begun
+
+
+def test_a_database_that_is_away_raises_and_the_last_numbers_grow_old(sampler: Sampler, counts: MemoryCounts) -> None:
+    sampler.run_once()
+    before = sampler.snapshot()
+    counts.error = ConnectionLost("server has gone away", 2006)
+    with pytest.raises(ConnectionLost):
+        sampler.run_once()
+    counts.error, counts.cost, counts.away = TIMED_OUT, 20.0, True
+    with pytest.raises(ConnectionLost, match="no answer"):
+        sampler.run_once()
+    assert sampler.snapshot() is before
+
+
+def test_a_count_that_its_time_limit_ends_is_made_rarely_and_said_once(
+    sampler: Sampler, counts: MemoryCounts, said: list[Event]
+) -> None:
+    sampler.run_once()
+    before = sampler.snapshot()
+    counts.error, counts.cost = TIMED_OUT, 20.0
+    assert sampler.run_once() == 5.0, "the first may be a server that stood still"
+    assert sampler.run_once() == pytest.approx(1000)
+    assert sampler.snapshot() is before, "the numbers grow old by the interval that held for them"
+    assert [type(event) for event in said] == [Problem]
+    assert "counting the rows was given up after 20.0 s" in said[0].error  # type: ignore[attr-defined]
+
+
+def test_waiting_jobs_in_unknown_queues_are_named_up_to_3_the_fullest_first(
+    sampler: Sampler, counts: MemoryCounts, said: list[Event]
+) -> None:
+    counts.rows = [
+        QueueDepth("default", ready=9), QueueDepth("mial", ready=10, stale=1), QueueDepth("a", delayed=1),
+        QueueDepth("bad\n\x1b[31m'" + "x" * 500, reserved=5), QueueDepth("b", blocked=2), QueueDepth("old", failed=99),
+    ]  # fmt: skip
+    sampler.run_once()
+    (event,) = said
+    assert isinstance(event, Problem)
+    assert "'mial' (11), " in event.error
+    assert "'b' (2) and 1 more" in event.error
+    assert "'old'" not in event.error, "a dead letter waits for nobody"
+    assert event.error.isprintable()
+    assert len(event.error) < 300
+
+
+def test_the_warning_of_unknown_queues_comes_once_in_10_minutes(
+    sampler: Sampler, counts: MemoryCounts, said: list[Event], clock: Clock
+) -> None:
+    for number in range(100):
+        counts.rows = [QueueDepth(f"mial{number}", ready=1)]
+        sampler.run_once()
+        clock.now += 5
+    assert len(said) == 1
+    clock.now += 600
+    sampler.run_once()
+    assert len(said) == 2
+
+
+def test_queues_that_another_running_daemon_serves_are_no_reason_to_warn(
+    sampler: Sampler, counts: MemoryCounts, said: list[Event], clock: Clock
+) -> None:
+    counts.rows = [QueueDepth("reports", ready=1)]
+    counts.others = [DaemonRow("x", "host", 1, "1.0.0", ("reports",), ())]
+    for _ in range(5):
+        sampler.run_once()
+    assert (said, counts.asked) == ([], 1)
+    clock.now += 60
+    counts.others = []
+    sampler.run_once()
+    assert len(said) == 1
+
+
+def test_a_reload_holds_from_the_next_count_on(sampler: Sampler, counts: MemoryCounts, said: list[Event]) -> None:
+    counts.rows = [QueueDepth("reports", ready=1)]
+    sampler.reconfigure(30.0, ("default", "reports"))
+    assert sampler.run_once() == 30.0
+    assert said == []
+
+
+def test_however_many_look_only_one_count_is_made_per_interval() -> None:
+    clock = Clock()
+    counts = MemoryCounts(clock)
+    service = Sampler(counts, 3600.0, ("default",), Events())
+    thread = ServiceThread(service, Events(), patience=5.0)
+    thread.start()
+    wait_for(lambda: service.snapshot().stamp, 5, "the first count")
+    assert len({id(service.snapshot()) for _ in range(1000)}) == 1
+    assert service.snapshot().fresh()
+    assert service.snapshot().taken <= monotonic()
+    thread.stop()
+    assert thread.join(5)
+    assert counts.counts == 1
+    assert counts.closed
