@@ -32,6 +32,7 @@ LOCK_WAIT = 60.0
 """Seconds that a migration waits for another one."""
 
 _LOCK_STEP = 5  # seconds; below any statement's time limit
+_TABLE_WAIT = 10  # seconds
 _LOCK = "CONCAT('qd.migrate.', SHA1(DATABASE()))"
 _ALREADY_THERE = frozenset({1050, 1060, 1061, 1091, 1826, 3822})
 """Table, column, index or check that an interrupted run made, or one that it dropped."""
@@ -153,7 +154,10 @@ def _version(cursor: Cursor, dialect: Dialect) -> tuple[int, int]:
     if not columns:
         strange = [table for table in TABLES if _columns(cursor, dialect, table)]
         if strange:
-            raise SetupWrong(f"the database has no qd_schema, but {', '.join(strange)}: not qd's, or not whole")
+            raise SetupWrong(
+                f"the database has {', '.join(strange)} but no qd_schema that this account may read:"
+                " not qd's tables, not all of them, or rights are missing (docs/grants.sql)"
+            )
         return 0, 0
     if not {"version", "compatible_from"} <= columns:
         raise SetupWrong("the table qd_schema of this database isn't qd's: it has other columns")
@@ -183,10 +187,29 @@ def _alone_mysql(cursor: Cursor) -> Iterator[None]:
             raise ServerBusy(f"another migration of this database has been running for over {LOCK_WAIT:.0f} s")
     try:
         cursor.execute("COMMIT")  # a snapshot taken before the lock would show the schema as it was
-        yield
+        with _session_for_ddl(cursor):
+            yield
     finally:
         with suppress(Exception):  # a lost connection has given it back already
             _one(cursor, f"SELECT RELEASE_LOCK({_LOCK})")
+
+
+@contextmanager
+def _session_for_ddl(cursor: Cursor) -> Iterator[None]:
+    """An ALTER may run for as long as it takes, but not wait long: all that comes behind it waits too."""
+    limits = {"lock_wait_timeout": _TABLE_WAIT}
+    cursor.execute("SHOW SESSION VARIABLES LIKE 'max_statement_time'")  # MariaDB's, which ends DDL too
+    if cursor.fetchall():
+        limits["max_statement_time"] = 0
+    before = {name: _one(cursor, f"SELECT @@session.{name}") for name in limits}
+    for name, value in limits.items():
+        cursor.execute(f"SET SESSION {name} = {value}")
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # a lost connection has nothing to restore
+            for name, value in before.items():
+                cursor.execute(f"SET SESSION {name} = {value}")
 
 
 @contextmanager
