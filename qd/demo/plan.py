@@ -82,6 +82,7 @@ def write_config(folder: Path, database: dict[str, Any], listen: str) -> Path:
         "log": {"format": "text"},
     }
     path = folder / "qd.yaml"
+    path.touch(mode=0o600)
     path.write_text(yaml.safe_dump(_literal(config), sort_keys=False))
     return path
 

@@ -88,14 +88,14 @@ class Rehearsal:
         return {"unix_socket": str(server.socket), "name": "qd_demo", "user": "qd_demo", "password": password}
 
     def _store(self, stack: ExitStack, config: Path) -> FullStore:
-        database = open_database(load_config(config).database, Events())
+        database = open_database(load_config(str(config)).database, Events())
         database.migrate()
         store = database.store("demo")
         stack.callback(store.close)
         return store
 
     def _enqueue(self, stack: ExitStack, config: Path, files: list[bytes]) -> int:
-        client = Client.from_config(config)
+        client = Client.from_config(str(config))
         stack.callback(client.close)
         began, jobs = monotonic(), plan.jobs(files, self.root)
         total = 0
