@@ -42,6 +42,11 @@ class Session(Protocol):
         """
         ...
 
+    def read(self, work: Callable[[Cursor], T]) -> T:
+        """The same for work that only reads: it takes no lock, and its success doesn't show that
+        the server takes writes."""
+        ...
+
     def close(self) -> None:
         """Closes the connection in a bounded time."""
         ...

@@ -1,0 +1,150 @@
+"""One store's claims: the path that the server allows, the marks, and claims of unknown outcome.
+
+A claim whose COMMIT had no answer may stand: its rows are read back, by id and token, at the next
+claim. They are returned if their lease has time, else given back uncounted.
+May import: claim, conditional, shared, dialect, the pure modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qd.clock import monotonic
+from qd.errors import ConnectionLost, SetupWrong, StoreError
+from qd.events import JobDeadLettered
+from qd.job import ClaimedJob
+from qd.outcome import Reason
+from qd.store.candidate import SPENT, Candidate
+from qd.store.claim import Taken, take
+from qd.store.conditional import ConditionalClaim
+from qd.store.dialect import Cursor, Session
+from qd.store.marks import Lane
+from qd.store.protocol import Claim, ClaimPath
+from qd.store.release import give_back
+from qd.store.shared import Shared
+
+SYNTAX = 1064
+"""What a server says to SQL that it doesn't know."""
+
+
+class Claimer:
+    """Belongs to one store, so to one thread."""
+
+    def __init__(self, session: Session, shared: Shared) -> None:
+        self._session, self._shared = session, shared
+        self._lonely: set[Lane] = set()
+        self._doubtful: list[ClaimedJob] = []
+
+    def claim(self, claim: Claim) -> list[ClaimedJob]:
+        """See Store.claim."""
+        found_again = self._resolve(claim)
+        if found_again:
+            return found_again
+        try:
+            return self._claim(claim)
+        except StoreError:
+            for priority in claim.priorities:
+                self._shared.marks.drop((claim.queue, priority))
+            raise
+
+    def resolve(self) -> None:
+        """Gives back, uncounted, what an unanswered COMMIT may have claimed; called at the end."""
+        self._resolve(None)
+
+    def _claim(self, claim: Claim) -> list[ClaimedJob]:
+        path = self._shared.path()
+        started = monotonic()
+        if path is ClaimPath.CONDITIONAL:
+            return self._noted(claim, self._conditional(claim, started), started)
+        try:
+            taken = self._at_once(claim, started)
+        except SetupWrong as error:
+            if error.errno != SYNTAX or path is not ClaimPath.SKIP_LOCKED:
+                raise
+            self._shared.give_up_skip_locked(str(error))
+            taken = self._conditional(claim, started)
+        return self._noted(claim, taken, started)
+
+    def _at_once(self, claim: Claim, started: float) -> Taken:
+        done = Taken()
+        limit = 1 if (claim.queue, claim.priorities[0]) in self._lonely else claim.limit
+
+        def work(cursor: Cursor) -> Taken:
+            nonlocal done
+            done = Taken()
+            done = take(cursor, self._session.dialect, claim, self._shared.marks, limit)
+            return done
+
+        try:
+            return self._session.transaction(work)
+        except ConnectionLost as error:
+            if error.outcome_unknown:
+                self._doubtful += self._jobs(claim, done.rows, started)
+            raise
+
+    def _conditional(self, claim: Claim, started: float) -> Taken:
+        def doubt(row: Candidate) -> None:
+            self._doubtful += self._jobs(claim, [row], started)
+
+        shared = self._shared
+        return ConditionalClaim(self._session, claim, shared.marks, shared.impatient(), doubt).take()
+
+    def _noted(self, claim: Claim, taken: Taken, started: float) -> list[ClaimedJob]:
+        """Moves the marks, tells of the buried, and makes the jobs."""
+        self._mark(taken)
+        for row in taken.buried:
+            who = (row.id, claim.queue, row.type, row.attempts)
+            self._shared.events.publish(JobDeadLettered(*who, reason=Reason.ERROR.value, error=SPENT))
+        return self._jobs(claim, taken.rows, started)
+
+    def _mark(self, taken: Taken) -> None:
+        marks = self._shared.marks
+        for lane in taken.empty:
+            marks.exhausted(lane, None)
+            self._lonely.discard(lane)
+        if not taken.rows:
+            return
+        now = taken.rows[0].now_written()
+        if taken.next is not None:
+            marks.claimed(taken.lane, taken.begun, taken.next, now)
+        else:
+            marks.exhausted(taken.lane, now)
+        self._remember_lonely(taken)
+
+    def _remember_lonely(self, taken: Taken) -> None:
+        """After a row that had to be alone the next is likely one too: then one row is locked, not many."""
+        if taken.alone:
+            self._lonely.add(taken.lane)
+        else:
+            self._lonely.discard(taken.lane)
+
+    def _jobs(self, claim: Claim, rows: Sequence[Candidate], started: float) -> list[ClaimedJob]:
+        return [row.claimed(claim, self._session.dialect, started) for row in rows]
+
+    def _resolve(self, claim: Claim | None) -> list[ClaimedJob]:
+        """Reads doubtful rows back: those that fit this claim are returned, others given back."""
+        if not self._doubtful:
+            return []
+        doubtful = self._doubtful
+
+        def work(cursor: Cursor) -> list[ClaimedJob]:
+            ours = [job for job in doubtful if self._holds(cursor, job)]
+            kept = [job for job in ours if claim is not None and _fits(job, claim)][: claim.limit if claim else 0]
+            for job in ours:
+                if job not in kept:
+                    give_back(cursor, self._session.dialect, job.id, job.token, 0.0)
+            return kept
+
+        kept = self._session.transaction(work)
+        self._doubtful = []
+        return kept
+
+    def _holds(self, cursor: Cursor, job: ClaimedJob) -> bool:
+        lock = self._session.dialect.lock
+        cursor.execute(f"SELECT id FROM qd_jobs WHERE id = %s AND reserved_by = %s{lock}", (job.id, job.token))
+        return cursor.fetchone() is not None
+
+
+def _fits(job: ClaimedJob, claim: Claim) -> bool:
+    """Whether a job of an earlier claim may be handed out as this claim's: its lease has time."""
+    return job.queue == claim.queue and monotonic() - job.claimed_at < job.lease / 2

@@ -1,0 +1,53 @@
+"""A job's history: a JSON list of its last attempts. Pure.
+
+Each entry has `attempt`, `start`, `end` (ISO 8601, UTC, by the database's clock), `worker` (the
+claim's token), `outcome` and `error`. An entry of outcome `unknown_type` is no attempt: it tells
+when the job was first put back because nobody had a handler.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from qd.store.moments import stamp
+from qd.store.texts import fitted
+
+LENGTH = 20
+"""Entries that are kept."""
+
+ERROR_CHARACTERS = 500
+"""What is kept of an entry's error."""
+
+UNKNOWN_TYPE = "unknown_type"
+LOST = "lost"
+
+Entry = dict[str, Any]
+
+
+def entries(text: Any) -> list[Entry]:
+    """What a history column holds; what isn't a list of objects counts as none."""
+    try:
+        found = json.loads(text) if text else []
+    except (ValueError, RecursionError):
+        return []
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def entry(attempt: int, start: Any, end: Any, token: str, outcome: str, error: str | None) -> Entry:
+    """One entry; start and end as the database gave them."""
+    short = fitted(error[:ERROR_CHARACTERS]) if error is not None else None
+    return {
+        "attempt": attempt, "start": stamp(start), "end": stamp(end),
+        "worker": token, "outcome": outcome, "error": short,
+    }  # fmt: skip
+
+
+def appended(text: Any, one: Entry) -> str:
+    """The history with one more entry, its oldest ones dropped."""
+    return json.dumps([*entries(text), one][-LENGTH:], ensure_ascii=False)
+
+
+def of_token(text: Any, token: str) -> str | None:
+    """The outcome that the entry of this claim tells, or None if it has none."""
+    return next((one.get("outcome") for one in entries(text) if one.get("worker") == token), None)

@@ -1,0 +1,1 @@
+"""The MySQL and MariaDB driver: connections, sessions, the probe for the claim path."""

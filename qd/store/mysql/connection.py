@@ -1,0 +1,215 @@
+"""One connection to MySQL or MariaDB: how it is opened, and which settings it is pinned to.
+
+Any time-out or loss makes it worthless: the owner discards it and opens another; it is never
+rolled back, pinged or used again. May import: errors, limits, config, the pure modules.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import mysql.connector
+from mysql.connector.constants import ClientFlag
+
+from qd.clock import monotonic
+from qd.config.model import DatabaseConfig
+from qd.errors import SetupWrong
+from qd.store.mysql import forked
+from qd.store.mysql.errors import sort
+from qd.store.mysql.limits import IDLE, Limits
+
+SQL_MODE = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
+"""Strict, and with backslash escapes: the driver's quoting needs them."""
+
+CREDENTIAL = "qd.db-password"
+"""The systemd credential that is read where the configuration names no password."""
+
+_first = threading.Lock()
+_first_done = False
+
+
+class Connection:
+    """An open connection with its one cursor.
+
+    Attributes:
+        opened_at: monotonic.
+        pid: of the process that opened it; in a forked child it isn't ours.
+        server: for people, e.g. `MariaDB 10.11.14`.
+        version: as the server writes it.
+        mariadb: whether it is one (variables and some syntax differ).
+        max_packet: bytes of the longest statement that it takes.
+    """
+
+    def __init__(self, raw: Any, limits: Limits) -> None:
+        self.raw = raw
+        self.limits = limits
+        self.cursor = raw.cursor(buffered=True)
+        self.opened_at = monotonic()
+        self.pid = os.getpid()
+        self.mariadb = "mariadb" in str(raw.server_info).lower()
+        self.server = self.version = ""
+        self.max_packet = 0
+
+    def pin(self) -> None:
+        """Sets what every session of qd relies on, and learns who answers: two round trips."""
+        self.cursor.execute(_pinned(self.limits, self.mariadb))
+        self.cursor.execute("SELECT VERSION(), @@max_allowed_packet")
+        version, max_packet = self.cursor.fetchone()
+        self.version, self.max_packet = str(version), int(max_packet)
+        number = self.version.split("-")[0]
+        if self.version.startswith("5.5.5-"):  # how old MariaDBs begin, for replication's sake
+            number = self.version.split("-")[1]
+        self.server = f"{'MariaDB' if self.mariadb else 'MySQL'} {number}"
+
+    def commit(self) -> None:
+        """Commits; what it raises is the driver's own."""
+        self.raw.commit()
+
+    def rollback(self) -> None:
+        """Rolls back; only on a connection that is known to live."""
+        self.raw.rollback()
+
+    def discard(self) -> None:
+        """Closes it in a bounded time, whatever state it is in."""
+        with suppress(Exception):  # it is worthless, so is what closing it may say
+            self.raw.close()
+
+
+def connector_flavour(*, pure: bool = False) -> str:
+    """`c` where the driver's C extension is used, else `pure`."""
+    return "c" if mysql.connector.HAVE_CEXT and not pure else "pure"
+
+
+def connect(config: DatabaseConfig, name: str, *, pure: bool = False) -> Connection:
+    """Opens and pins a connection.
+
+    Args:
+        name: seen in performance_schema as program_name.
+        pure: True takes the driver's Python flavour even where its C extension loads.
+
+    Raises:
+        StoreError: sorted by errno.
+    """
+    where = f"connecting to {address(config)} as {config.user}"
+    arguments = _arguments(config, name, pure)
+    try:
+        raw = _open(arguments)
+    except Exception as error:  # the driver raises more than its own errors; sorted, not swallowed
+        raise sort(_without(config, error), where) from None
+    connection = Connection(raw, Limits.of(config))
+    try:
+        connection.pin()
+        _require_tls(config, connection)
+    except Exception as error:  # as above; the half-made connection is closed
+        connection.discard()
+        raise sort(error, where) from None
+    forked.guard(connection.raw)
+    return connection
+
+
+def address(config: DatabaseConfig) -> str:
+    """Where the server is, for people."""
+    return config.unix_socket or f"{config.host}:{config.port}"
+
+
+def _open(arguments: dict[str, Any]) -> Any:
+    """The process's first connection is made alone: the C extension has crashed when several were."""
+    global _first_done
+    if _first_done:
+        return mysql.connector.connect(**arguments)
+    with _first:
+        try:
+            return mysql.connector.connect(**arguments)
+        finally:
+            _first_done = True
+
+
+def _arguments(config: DatabaseConfig, name: str, pure: bool) -> dict[str, Any]:
+    limits = Limits.of(config)
+    place = {"unix_socket": config.unix_socket} if config.unix_socket else {"host": config.host, "port": config.port}
+    return {
+        **place,
+        **_tls(config),
+        "user": config.user,
+        "password": password(config),
+        "database": config.name,
+        "use_pure": connector_flavour(pure=pure) == "pure",
+        "connection_timeout": limits.connect,
+        "read_timeout": limits.statement,
+        "write_timeout": limits.statement,
+        "autocommit": False,
+        "charset": "utf8mb4",
+        "collation": "utf8mb4_bin",
+        "allow_local_infile": False,
+        "client_flags": [ClientFlag.FOUND_ROWS, -ClientFlag.MULTI_STATEMENTS, -ClientFlag.LOCAL_FILES],
+        "conn_attrs": {"program_name": f"qd {name}"[:128]},
+    }
+
+
+def password(config: DatabaseConfig) -> str:
+    """The password, read anew for each connection so that a changed file is taken up.
+
+    Raises:
+        SetupWrong: the file can't be read.
+    """
+    if config.password is not None:
+        return config.password
+    path = config.password_file
+    if path is None:
+        folder = os.environ.get("CREDENTIALS_DIRECTORY")
+        path = os.path.join(folder, CREDENTIAL) if folder else None
+        if path is None or not os.path.exists(path):
+            return ""
+    try:
+        return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise SetupWrong(f"the database's password file {path}: {why}") from None
+
+
+def _tls(config: DatabaseConfig) -> dict[str, Any]:
+    mode = config.tls.mode
+    if mode == "disabled":
+        return {"ssl_disabled": True}
+    if mode in ("preferred", "required"):
+        return {"ssl_disabled": False}
+    ca = config.tls.ca or ssl.get_default_verify_paths().cafile or ""
+    return {"ssl_ca": ca, "ssl_verify_cert": True, "ssl_verify_identity": mode == "verify_identity"}
+
+
+def _require_tls(config: DatabaseConfig, connection: Connection) -> None:
+    if config.tls.mode in ("disabled", "preferred") or config.unix_socket:
+        return
+    connection.cursor.execute("SHOW SESSION STATUS LIKE 'Ssl_cipher'")
+    row = connection.cursor.fetchone()
+    if not row or not row[1]:
+        raise SetupWrong(
+            f"database.tls.mode is {config.tls.mode}, but {address(config)} speaks no TLS; "
+            "set up TLS on the server, or use mode: preferred"
+        )
+
+
+def _pinned(limits: Limits, mariadb: bool) -> str:
+    isolation = "tx_isolation" if mariadb else "transaction_isolation"
+    longest = (
+        f"max_statement_time = {limits.server}" if mariadb else f"max_execution_time = {round(limits.server * 1000)}"
+    )
+    return (
+        f"SET NAMES utf8mb4 COLLATE utf8mb4_bin, SESSION sql_mode = '{SQL_MODE}', SESSION time_zone = '+00:00', "
+        f"SESSION {isolation} = 'READ-COMMITTED', SESSION innodb_lock_wait_timeout = {limits.lock_wait}, "
+        f"SESSION wait_timeout = {IDLE}, SESSION {longest}"
+    )
+
+
+def _without(config: DatabaseConfig, error: Exception) -> Exception:
+    """The same error, or, if its text has the password in it, one that doesn't say it."""
+    secret = password(config)
+    if not secret or secret not in str(error):
+        return error
+    errno = getattr(error, "errno", None)
+    return mysql.connector.Error(msg=str(error).replace(secret, "***"), errno=errno)

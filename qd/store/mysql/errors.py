@@ -1,0 +1,129 @@
+"""Sorts what the server and the driver say into qd's errors: by number only, the classes mislead.
+
+The pure driver gives its own read time-out the number of a server's time limit (3024): that one,
+and texts that can't be encoded, are told by their type. May import: errors.
+"""
+
+from __future__ import annotations
+
+from qd.errors import (
+    ConnectionLost,
+    DataRefused,
+    LockWait,
+    ReadOnlyServer,
+    ServerBusy,
+    SetupWrong,
+    StoreError,
+    TransactionFailed,
+    UnknownError,
+)
+
+RETRY = frozenset({1020, 1180, 1205, 1213, 1317, 1969, 3024})
+"""The transaction was undone, or must be: the whole of it again."""
+
+LOST = frozenset({-1, 1040, 1047, 1053, 1203, 1927, 2002, 2003, 2005, 2006, 2013, 2055, 4031})
+"""The connection is gone, or could not be made: open another."""
+
+READ_ONLY = frozenset({1290, 1792, 1836})
+"""The wrong node: open another connection, later, so that a name that has moved is resolved anew."""
+
+BUSY = frozenset({1021, 1114, 1129, 1226})
+"""No room, or refused for a while."""
+
+SETUP = frozenset(
+    {1044, 1045, 1049, 1054, 1064, 1130, 1142, 1143, 1146, 1176, 1227, 1370, 1665, 1698, 1820, 1862, 3118, 4151}
+)
+"""Only a person can help."""
+
+DATA = frozenset({1048, 1062, 1153, 1264, 1265, 1292, 1301, 1366, 1406, 1690, 2020, 3140, 3141, 3819, 4025})
+"""This row's own fault."""
+
+SLOW_TO_HEAL = frozenset({1040, 1129, 1203, 1226}) | SETUP
+"""Asking again soon makes it worse, or is of no use: up to half a minute between attempts."""
+
+HINTS = {
+    1040: "raise max_connections or run fewer daemons",
+    1044: "grant the user its rights, see docs/grants.sql",
+    1045: "check database.user and its password",
+    1049: "create the database, or correct database.name",
+    1054: "the schema is another version's: run `qd migrate`",
+    1064: "the server doesn't know this SQL; see the README for the versions that qd supports",
+    1114: "make room on the server's disk",
+    1021: "make room on the server's disk",
+    1129: "the server blocks this host after failed handshakes: FLUSH HOSTS there",
+    1130: "create the user for this host",
+    1142: "grant the user its rights, see docs/grants.sql",
+    1143: "grant the user its rights, see docs/grants.sql",
+    1146: "run `qd migrate`",
+    1153: "raise max_allowed_packet or send less",
+    1176: "the index of schema.sql is missing: run `qd migrate`",
+    1226: "raise the user's resource limits",
+    1290: "the server is read-only: is it still the primary?",
+    1665: "set binlog_format to ROW or MIXED",
+    1698: "check database.user and its password",
+    1792: "the server is read-only: is it still the primary?",
+    1836: "the server is read-only: is it still the primary?",
+    2002: "is the server running, and is this its address?",
+    2003: "is the server running, and is this its address?",
+    2005: "can the name be resolved?",
+}
+
+_TIMEOUTS = frozenset({"ReadTimeoutError", "WriteTimeoutError", "ConnectionTimeoutError"})
+
+
+def number(error: BaseException) -> int | None:
+    """The error's number, if it has one."""
+    errno = getattr(error, "errno", None)
+    return errno if isinstance(errno, int) else None
+
+
+def sort(error: BaseException, where: str, *, timed_out: bool = False, in_commit: bool = False) -> StoreError:
+    """The error of qd's tree that this one is.
+
+    Args:
+        where: what was being done, and on which connection; the message begins with it.
+        timed_out: the statement took as long as the client's limit, so a lost connection is a
+            time-out.
+        in_commit: it came from COMMIT, so a lost connection leaves the outcome unknown.
+    """
+    if isinstance(error, StoreError):
+        return error
+    if _unwritable(error):
+        return DataRefused(f"{where}: a text isn't valid Unicode and can't be sent")
+    errno = number(error)
+    timed_out = timed_out or type(error).__name__ in _TIMEOUTS or isinstance(error, TimeoutError)
+    message = f"{where}: {_said(error, errno)}"
+    if type(error).__name__ in _TIMEOUTS or errno in LOST or (errno is None and isinstance(error, OSError)):
+        return ConnectionLost(message, errno, timed_out=timed_out, outcome_unknown=in_commit)
+    return _by_number(errno)(message, errno)
+
+
+def _by_number(errno: int | None) -> type[StoreError]:
+    if errno == 1205:
+        return LockWait
+    for numbers, kind in _KINDS:
+        if errno in numbers:
+            return kind
+    return UnknownError
+
+
+_KINDS: tuple[tuple[frozenset[int], type[StoreError]], ...] = (
+    (RETRY, TransactionFailed),
+    (READ_ONLY, ReadOnlyServer),
+    (BUSY, ServerBusy),
+    (SETUP, SetupWrong),
+    (DATA, DataRefused),
+)
+
+
+def _unwritable(error: BaseException) -> bool:
+    """Whether a parameter could not be encoded; the driver may wrap that in an error numbered -1."""
+    causes: list[BaseException | None] = [error, error.__cause__, error.__context__]
+    return any(isinstance(cause, UnicodeError) for cause in causes)
+
+
+def _said(error: BaseException, errno: int | None) -> str:
+    text = " ".join(str(getattr(error, "msg", None) or error).split())
+    hint = HINTS.get(errno) if errno is not None else None
+    told = f"{text[:200]} (errno {errno})" if errno is not None else f"{type(error).__name__}: {text[:200]}"
+    return f"{told}; {hint}" if hint else told

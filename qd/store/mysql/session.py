@@ -1,0 +1,217 @@
+"""A named session: opens its connection, runs transactions on it, sorts what goes wrong.
+
+After a time-out or a loss the connection is discarded, never used again. A connection that was
+found dead at a transaction's first statement (killed while idle) is replaced at once and the
+transaction run once more; nothing else is retried here. May import: connection, errors, outage,
+pacing, dialect, the pure modules.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from qd.clock import monotonic
+from qd.errors import (
+    ConnectionLost,
+    DataRefused,
+    ReadOnlyServer,
+    ServerBusy,
+    SetupWrong,
+    StoreError,
+    UnknownError,
+)
+from qd.store.dialect import MYSQL, Cursor
+from qd.store.mysql.connection import Connection
+from qd.store.mysql.errors import SLOW_TO_HEAL, sort
+from qd.store.outage import OutageRecord
+from qd.store.pacing import Pacing
+
+T = TypeVar("T")
+
+
+class WatchedCursor:
+    """The connection's cursor during one transaction, with what is needed to judge a failure."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._cursor = connection.cursor
+        self.statements = 0
+        self.wrote = False
+        self.in_driver = False
+        self.sent_at = 0.0
+        self.sent: tuple[str, Sequence[Any]] = ("", ())
+
+    @property
+    def rowcount(self) -> int:
+        return int(self._cursor.rowcount)
+
+    @property
+    def lastrowid(self) -> int | None:
+        return self._cursor.lastrowid  # type: ignore[no-any-return]
+
+    def execute(self, sql: str, params: Sequence[Any] = ()) -> None:
+        """Sends one statement."""
+        self.statements += 1
+        self.sent = (sql, params)
+        self.wrote = self.wrote or not sql.startswith("SELECT") or "FOR UPDATE" in sql
+        self.in_driver = True
+        self.sent_at = monotonic()
+        self._cursor.execute(sql, params)
+        self.in_driver = False
+
+    def fetchone(self) -> Any:
+        """The next row, or None."""
+        return self._fetched(self._cursor.fetchone)
+
+    def fetchall(self) -> list[Any]:
+        """All rows that are left."""
+        return list(self._fetched(self._cursor.fetchall))
+
+    def _fetched(self, fetch: Callable[[], Any]) -> Any:
+        self.in_driver = True
+        rows = fetch()
+        self.in_driver = False
+        return rows
+
+    def size(self) -> int:
+        """Bytes of the last statement, at most its real size."""
+        sql, params = self.sent
+        return len(sql) + sum(len(value) for value in params if isinstance(value, str | bytes))
+
+
+class MySqlSession:
+    """See `qd.store.dialect.Session`. Belongs to one thread.
+
+    Args:
+        name: of the connection, in messages and on the server.
+        connect: opens a connection, or raises a StoreError.
+        opened: told of each new connection, and whether it is the session's first.
+    """
+
+    dialect = MYSQL
+
+    def __init__(
+        self,
+        name: str,
+        connect: Callable[[], Connection],
+        record: OutageRecord,
+        opened: Callable[[Connection, bool], None],
+    ) -> None:
+        self.name = name
+        self._connect, self._record, self._opened = connect, record, opened
+        self._connection: Connection | None = None
+        self._pacing = Pacing()
+        self._first = True
+
+    def transaction(self, work: Callable[[Cursor], T]) -> T:
+        """See Session."""
+        return self._run(work)
+
+    def read(self, work: Callable[[Cursor], T]) -> T:
+        """See Session."""
+        return self._run(work)
+
+    def connected(self) -> Connection:
+        """The connection, opened if there is none.
+
+        Raises:
+            StoreError: it can't be opened, or may not be tried yet.
+        """
+        held = self._connection
+        if held is not None and held.pid == os.getpid():
+            return held
+        self._connection = None  # a forked child's copy is the parent's: not closed, see forked.py
+        return self._open()
+
+    def close(self) -> None:
+        """See Session."""
+        held, self._connection = self._connection, None
+        if held is not None and held.pid == os.getpid():
+            held.discard()
+
+    def _run(self, work: Callable[[Cursor], T]) -> T:
+        connection = self.connected()
+        cursor = WatchedCursor(connection)
+        try:
+            return self._once(connection, cursor, work)
+        except ConnectionLost as error:
+            if not self._dead_on_arrival(cursor, error):
+                raise
+        connection = self._open()
+        return self._once(connection, WatchedCursor(connection), work)
+
+    def _once(self, connection: Connection, cursor: WatchedCursor, work: Callable[[Cursor], T]) -> T:
+        started, in_commit = monotonic(), False
+        try:
+            result = work(cursor)
+            in_commit = cursor.in_driver = True
+            cursor.sent_at = monotonic()
+            connection.commit()
+        except Exception as error:  # all of them: each ends the transaction, and is raised again
+            raise self._ended(connection, cursor, error, in_commit) from error
+        except BaseException:  # an interrupt may have hit in the middle of an answer
+            self.close()
+            raise
+        self._pacing.succeeded()
+        self._record.succeeded(self.name, monotonic() - started, wrote=cursor.wrote)
+        return result
+
+    def _ended(self, connection: Connection, cursor: WatchedCursor, error: Exception, in_commit: bool) -> Exception:
+        """Undoes the transaction, or discards the connection; the error to be raised."""
+        if not cursor.in_driver:  # the work's own: NotFound, Refused, a bug
+            self._roll_back(connection)
+            return error
+        took = monotonic() - cursor.sent_at
+        timed_out = took >= connection.limits.statement * 0.95
+        said = sort(error, self._where(cursor, in_commit), timed_out=timed_out, in_commit=in_commit)
+        if isinstance(said, ConnectionLost) and not in_commit and cursor.size() > connection.max_packet:
+            said = DataRefused(f"{self._where(cursor, in_commit)}: a statement of {cursor.size()} bytes is longer than "
+                               f"the server's max_allowed_packet of {connection.max_packet}", 1153)  # fmt: skip
+        self._note(connection, said)
+        return said
+
+    def _note(self, connection: Connection, error: StoreError) -> None:
+        if isinstance(error, ConnectionLost | ReadOnlyServer):
+            self.close()
+            if isinstance(error, ReadOnlyServer):
+                self._pacing.failed(error, later=False)
+            self._record.lost(self.name, connection.opened_at, error)
+            return
+        if isinstance(error, UnknownError):
+            self.close()
+            self._pacing.failed(error, later=False)
+        else:
+            self._roll_back(connection)
+        self._record.refused(self.name, error)
+
+    def _roll_back(self, connection: Connection) -> None:
+        try:
+            connection.rollback()
+        except Exception:  # then it isn't alive, and the server rolls back by itself
+            self.close()
+
+    def _dead_on_arrival(self, cursor: WatchedCursor, error: ConnectionLost) -> bool:
+        """Whether nothing had been done yet, and it was no time-out: then it was dead before."""
+        return cursor.statements <= 1 and not error.outcome_unknown and error.kind != "timeout"
+
+    def _open(self) -> Connection:
+        waiting = self._pacing.waiting()
+        if waiting is not None:
+            raise waiting.with_traceback(None)
+        try:
+            connection = self._connect()
+        except StoreError as error:
+            later = error.errno in SLOW_TO_HEAL or isinstance(error, SetupWrong | ServerBusy)
+            self._pacing.failed(error, later=later)
+            self._record.lost(self.name, None, error)
+            raise
+        self._connection = connection
+        first, self._first = self._first, False
+        if not first:
+            self._record.reopened(self.name)
+        self._opened(connection, first)
+        return connection
+
+    def _where(self, cursor: WatchedCursor, in_commit: bool) -> str:
+        return f"{self.name}: {'COMMIT' if in_commit else cursor.sent[0].split(' ', 1)[0]}"

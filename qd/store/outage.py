@@ -1,0 +1,88 @@
+"""What all connections of one database know together: is it up, when was it last in trouble.
+
+Says each outage once: `DatabaseLost` at the first failure, `DatabaseRestored` at the first success,
+over all connections. A loss on a connection that was opened before the last outage ended belongs
+to that outage. May import: the pure modules.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from qd.clock import monotonic
+from qd.errors import DataRefused, ReadOnlyServer, StoreError, TransactionFailed
+from qd.events import DatabaseErrorSeen, DatabaseLost, DatabaseRestored, Event, Events, Problem, Reconnected
+
+SLOW = 1.0
+"""Seconds after which a transaction counts as trouble."""
+
+SAY_AGAIN_AFTER = 60.0
+"""Seconds until the same complaint on a healthy connection is said again."""
+
+
+class OutageRecord:
+    """Shared by all sessions of one Database; every method may be called from any thread."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        self._lock = threading.Lock()
+        self._down_since: float | None = None
+        self._needs_write = False
+        self._ended_at = 0.0
+        self._troubled_at = 0.0
+        self._said: dict[int | str, float] = {}
+
+    def up(self) -> bool:
+        """False from a failure until the next success on any connection."""
+        return self._down_since is None
+
+    def troubled_at(self) -> float:
+        """Monotonic time of the last failed or slow statement; 0.0: none yet."""
+        return self._troubled_at
+
+    def lost(self, connection: str, opened_at: float | None, error: StoreError) -> None:
+        """A connection was lost, or could not be opened (`opened_at` None)."""
+        with self._lock:
+            self._troubled_at = now = monotonic()
+            of_the_last = opened_at is not None and opened_at < self._ended_at
+            begins = self._down_since is None and not of_the_last
+            if begins:
+                self._down_since = now
+            if self._down_since is not None:
+                self._needs_write = self._needs_write or isinstance(error, ReadOnlyServer)
+        self._tell(error, DatabaseLost(connection, str(error)) if begins else None)
+
+    def refused(self, connection: str, error: StoreError) -> None:
+        """A statement failed on a connection that lives; said at most once a minute."""
+        ordinary = isinstance(error, TransactionFailed | DataRefused)
+        with self._lock:
+            now = monotonic()
+            if not ordinary:
+                self._troubled_at = now
+            key = error.errno if error.errno is not None else type(error).__name__
+            says = not ordinary and now - self._said.get(key, -SAY_AGAIN_AFTER) >= SAY_AGAIN_AFTER
+            if says:
+                self._said[key] = now
+        self._tell(error, Problem(connection, str(error)) if says else None)
+
+    def succeeded(self, connection: str, seconds: float, *, wrote: bool) -> None:
+        """A transaction was committed; it took this long. Reads don't end a read-only outage."""
+        if seconds > SLOW:
+            self._troubled_at = monotonic()
+        if self._down_since is None:
+            return
+        with self._lock:
+            since = self._down_since
+            if since is None or (self._needs_write and not wrote):
+                return
+            self._down_since, self._needs_write, self._ended_at = None, False, monotonic()
+        self._events.publish(DatabaseRestored(connection, self._ended_at - since))
+
+    def reopened(self, connection: str) -> None:
+        """A session has a new connection in place of one that was lost."""
+        self._events.publish(Reconnected(connection))
+
+    def _tell(self, error: StoreError, event: Event | None) -> None:
+        self._events.publish(DatabaseErrorSeen(error.kind))
+        if event is not None:
+            self._events.publish(event)

@@ -1,0 +1,36 @@
+"""How often one session may try to open its connection. May import: the pure modules."""
+
+from __future__ import annotations
+
+from qd.backoff import Backoff
+from qd.clock import monotonic
+from qd.errors import StoreError
+
+SOON = Backoff(base=0.1, factor=2.0, cap=2.0, jitter=0.5)
+"""After a server that doesn't answer. Below the callers' own pauses, so that theirs decide."""
+
+LATER = Backoff(base=1.0, factor=2.0, cap=30.0, jitter=0.3)
+"""After a refusal that asking again makes no better."""
+
+
+class Pacing:
+    """Jittered back-off between the attempts of one session; the first after a success is free."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._next = 0.0
+        self._last: StoreError | None = None
+
+    def waiting(self) -> StoreError | None:
+        """Why no attempt may be made yet: the last failure; None: go on."""
+        return self._last if monotonic() < self._next else None
+
+    def failed(self, error: StoreError, *, later: bool) -> None:
+        """An attempt failed; `later`: and will for a while."""
+        self._failures += 1
+        self._last = error
+        self._next = monotonic() + (LATER if later else SOON).delay(self._failures)
+
+    def succeeded(self) -> None:
+        """A connection works."""
+        self._failures, self._next, self._last = 0, 0.0, None

@@ -1,0 +1,126 @@
+"""Ends claims under their tokens, many in one transaction, and knows again what stood already.
+
+After a COMMIT without an answer nobody can say whether the ends stand. The settler remembers which
+they were; when they come again and the token no longer matches, the rows themselves tell: a
+sweep that took one of them back has left its trace in history or dead letter, an end of ours has
+left none, or its own. May import: endings, listed, postpone, release, shared, the pure modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from qd.errors import ConnectionLost, DataRefused, StoreError
+from qd.outcome import Action, Settlement, Verdict
+from qd.store.dialect import Cursor, Session
+from qd.store.endings import end
+from qd.store.evidence import stood
+from qd.store.listed import chunks, flat, joined
+from qd.store.release import OURS
+
+Key = tuple[int, str]
+
+PLACEHOLDER = "[the error's text was refused by the database]"
+"""Stored where the server takes no form of an error's own text."""
+
+
+class _SomeWereLost(Exception):
+    """Fewer rows matched than were to be finished: one by one, to know which."""
+
+
+class Settler:
+    """Belongs to one store, so to one thread.
+
+    Args:
+        patience: seconds for a type that nobody knows.
+    """
+
+    def __init__(self, session: Session, patience: float) -> None:
+        self._session, self._patience = session, patience
+        self._doubtful: set[Key] = set()
+
+    def settle(self, settlements: Sequence[Settlement]) -> list[Verdict]:
+        """See Store.settle."""
+        if not settlements:
+            return []
+        try:
+            return self._together(settlements)
+        except DataRefused:
+            return self._apart(settlements)
+
+    def _together(self, settlements: Sequence[Settlement]) -> list[Verdict]:
+        """All in one transaction; finished rows in one statement if all of them match."""
+        if self._doubtful.isdisjoint(map(_key, settlements)):
+            try:
+                return self._committed(settlements, singly=False)
+            except _SomeWereLost:
+                pass
+        return self._committed(settlements, singly=True)
+
+    def _apart(self, settlements: Sequence[Settlement]) -> list[Verdict]:
+        """Each in a transaction of its own; a text that is refused is replaced by a plain one."""
+        verdicts: list[Verdict] = []
+        for settlement in settlements:
+            try:
+                verdicts.append(self._one(settlement))
+            except StoreError:
+                self._doubtful.update(map(_key, settlements[: len(verdicts)]))
+                raise
+        return verdicts
+
+    def _one(self, settlement: Settlement) -> Verdict:
+        try:
+            return self._committed([settlement], singly=True)[0]
+        except DataRefused:
+            plain = replace(settlement.outcome, error=PLACEHOLDER, traceback=None)
+            return self._committed([replace(settlement, outcome=plain)], singly=True)[0]
+
+    def _committed(self, settlements: Sequence[Settlement], *, singly: bool) -> list[Verdict]:
+        try:
+            verdicts = self._session.transaction(lambda cursor: self._write(cursor, settlements, singly))
+        except ConnectionLost as error:
+            if error.outcome_unknown:
+                self._doubtful.update(map(_key, settlements))
+            raise
+        self._doubtful.difference_update(map(_key, settlements))
+        return verdicts
+
+    def _write(self, cursor: Cursor, settlements: Sequence[Settlement], singly: bool) -> list[Verdict]:
+        """In the order of the ids, so that two who settle together don't wait for each other crosswise."""
+        verdicts: dict[int, Verdict] = {}
+        order = sorted(range(len(settlements)), key=lambda at: settlements[at].job.id)
+        if not singly:
+            finished = [at for at in order if settlements[at].action is Action.FINISH]
+            self._finish_all(cursor, [_key(settlements[at]) for at in finished])
+            verdicts.update(dict.fromkeys(finished, Verdict.SETTLED))
+        for at in order:
+            if at not in verdicts:
+                verdicts[at] = self._write_one(cursor, settlements[at])
+        return [verdicts[at] for at in range(len(settlements))]
+
+    def _write_one(self, cursor: Cursor, settlement: Settlement) -> Verdict:
+        verdict = end(cursor, self._session.dialect, settlement, self._patience)
+        if verdict is Verdict.LOST and _key(settlement) in self._doubtful:
+            return stood(cursor, settlement)
+        return verdict
+
+    def _finish_all(self, cursor: Cursor, keys: Sequence[Key]) -> None:
+        if self._session.dialect.name != "mysql" or len(keys) == 1:
+            for key in keys:
+                cursor.execute(f"DELETE FROM qd_jobs WHERE id = %s AND {OURS}", key)
+                _check(cursor, 1)
+            return
+        for some in chunks(keys):
+            rows = joined(len(some), "id", "token")
+            cursor.execute(f"DELETE j FROM {rows} WHERE j.reserved_by = d.token", flat(some))
+            _check(cursor, len(some))
+
+
+def _key(settlement: Settlement) -> Key:
+    return settlement.job.id, settlement.job.token
+
+
+def _check(cursor: Cursor, wanted: int) -> None:
+    if cursor.rowcount != wanted:
+        raise _SomeWereLost

@@ -1,0 +1,1 @@
+"""The embedded store's driver: a SQLite file."""

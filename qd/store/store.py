@@ -1,0 +1,123 @@
+"""The store: every method is one transaction of its session, composed from the modules beside it.
+
+May import: everything in this package but the drivers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from qd.errors import StoreError, TransactionFailed
+from qd.job import PRIORITIES, ClaimedJob
+from qd.outcome import Settlement, Verdict
+from qd.store import sweep, tending
+from qd.store.admin import AdminVerbs
+from qd.store.claimer import Claimer
+from qd.store.depths import depths
+from qd.store.dialect import Session
+from qd.store.look import look
+from qd.store.posts import ensure_posts
+from qd.store.protocol import Claim, ClaimPath, DaemonRow, HeldLease, Look, QueueDepth, Renewal, StaleRow
+from qd.store.renew import renew_plainly, renew_singly, renew_skipping
+from qd.store.settle import Settler
+from qd.store.shared import Shared
+
+
+class SqlStore(AdminVerbs):
+    """See `qd.store.protocol.Store`; belongs to one thread.
+
+    Args:
+        name: the connection's.
+        session: its own.
+        shared: the Database's.
+    """
+
+    def __init__(self, name: str, session: Session, shared: Shared) -> None:
+        self.name = name
+        self._session, self._shared = session, shared
+        self._claimer = Claimer(session, shared)
+        self._settler = Settler(session, shared.unknown_type_patience)
+
+    def look(self, queues: Sequence[str], *, full: bool) -> Look:
+        """See Store."""
+        marks, dialect = self._shared.marks, self._session.dialect
+        lanes = [(queue, priority) for queue in queues for priority in PRIORITIES.values()]
+        begun = {lane: marks.begin_look(lane, full=full) for lane in lanes}
+        first, seen = self._session.read(lambda cursor: look(cursor, dialect, begun))
+        marks.looked(begun, first, seen.now)
+        return seen
+
+    def claim(self, claim: Claim) -> list[ClaimedJob]:
+        """See Store."""
+        return self._claimer.claim(claim)
+
+    def settle(self, settlements: Sequence[Settlement]) -> list[Verdict]:
+        """See Store."""
+        return self._settler.settle(settlements)
+
+    def renew(self, leases: Sequence[HeldLease]) -> list[Renewal]:
+        """See Store."""
+        if not leases:
+            return []
+        path = self._shared.path()
+        if path is ClaimPath.SKIP_LOCKED:
+            return renew_skipping(self._session, leases)
+        if path is ClaimPath.SQLITE:
+            return renew_plainly(self._session, leases)
+        return renew_singly(self._session, leases, self._shared.impatient())
+
+    def stale(self, queues: Sequence[str], limit: int) -> list[StaleRow]:
+        """See Store."""
+        if not queues:
+            return []
+        return self._session.read(lambda cursor: sweep.stale(cursor, self._session.dialect, queues, limit))
+
+    def reclaim(self, row: StaleRow, max_attempts: int) -> Verdict:
+        """See Store."""
+        skip = self._shared.path() is not ClaimPath.CONDITIONAL
+        impatient = "" if skip else self._shared.impatient()
+        dialect = self._session.dialect
+        try:
+            return self._session.transaction(
+                lambda cursor: sweep.reclaim(cursor, dialect, row, max_attempts, skip=skip, impatient=impatient)
+            )
+        except TransactionFailed:
+            if skip:
+                raise
+            return Verdict.LOST  # somebody has it locked, so he isn't gone
+
+    def depths(self) -> list[QueueDepth]:
+        """See Store."""
+        return self._session.read(lambda cursor: depths(cursor, self._session.dialect))
+
+    def ensure_posts(self, queues: Sequence[str]) -> int:
+        """See Store."""
+        if self._session.dialect.name != "mysql":
+            return 0
+        return self._session.transaction(lambda cursor: ensure_posts(cursor, queues))
+
+    def announce(self, daemon: DaemonRow) -> None:
+        """See Store."""
+        dialect = self._session.dialect
+        self._session.transaction(lambda cursor: tending.announce(cursor, dialect, daemon))
+        for gone in self._session.read(lambda cursor: tending.forgotten(cursor, dialect)):
+            self.withdraw(gone)
+
+    def withdraw(self, daemon_id: str) -> None:
+        """See Store."""
+        self._session.transaction(lambda cursor: tending.withdraw(cursor, daemon_id))
+
+    def purge_failed(self, older_than: float, limit: int) -> int:
+        """See Store."""
+        dialect = self._session.dialect
+        ids = self._session.read(lambda cursor: tending.outdated(cursor, dialect, older_than, limit))
+        if not ids:
+            return 0
+        return self._session.transaction(lambda cursor: tending.purge(cursor, dialect, ids, older_than))
+
+    def close(self) -> None:
+        """See Store. What an unanswered COMMIT may have claimed is given back first, if that can be done."""
+        with suppress(StoreError):  # then its leases run out, and the sweep takes it back
+            self._claimer.resolve()
+        self._session.close()

@@ -1,0 +1,71 @@
+"""Rows that are no jobs: who runs (qd_daemons), and dead letters past their time.
+
+May import: listed, dialect, protocol.
+"""
+
+from __future__ import annotations
+
+import json
+
+from qd.store.dialect import Cursor, Dialect
+from qd.store.listed import chunks
+from qd.store.protocol import DaemonRow
+
+FORGET_AFTER = 86_400.0
+"""Seconds after which a daemon that was not seen is forgotten."""
+
+_SIGN = {
+    "mysql": "ON DUPLICATE KEY UPDATE host = VALUES(host), pid = VALUES(pid), version = VALUES(version), "
+    "queues = VALUES(queues), types = VALUES(types), seen_at = VALUES(seen_at)",
+    "sqlite": "ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, version = excluded.version, "
+    "queues = excluded.queues, types = excluded.types, seen_at = excluded.seen_at",
+}
+
+
+def announce(cursor: Cursor, dialect: Dialect, daemon: DaemonRow) -> None:
+    """Writes a daemon's row, seen now."""
+    cursor.execute(
+        "INSERT INTO qd_daemons (id, host, pid, version, queues, types, started_at, seen_at) "
+        f"VALUES (%s, %s, %s, %s, %s, %s, {dialect.now}, {dialect.now}) {_SIGN[dialect.name]}",
+        (
+            daemon.id, daemon.host, daemon.pid, daemon.version,
+            json.dumps(daemon.queues), json.dumps(daemon.types),
+        ),
+    )  # fmt: skip
+
+
+def forgotten(cursor: Cursor, dialect: Dialect) -> list[str]:
+    """Ids of daemons that were not seen for a day; a plain read."""
+    cursor.execute(f"SELECT id FROM qd_daemons WHERE {dialect.age.format('seen_at')} > {FORGET_AFTER}")
+    return [str(row[0]) for row in cursor.fetchall()]
+
+
+def withdraw(cursor: Cursor, daemon_id: str) -> None:
+    """Removes a daemon's row."""
+    cursor.execute("DELETE FROM qd_daemons WHERE id = %s", (daemon_id,))
+
+
+def outdated(cursor: Cursor, dialect: Dialect, older_than: float, limit: int) -> list[int]:
+    """Ids of dead letters that failed longer ago than this; a plain read over their index."""
+    cursor.execute(
+        f"SELECT id FROM qd_failed_jobs WHERE failed_at < {dialect.after} ORDER BY failed_at LIMIT %s",
+        (dialect.span(-older_than), limit),
+    )
+    return [int(row[0]) for row in cursor.fetchall()]
+
+
+def purge(cursor: Cursor, dialect: Dialect, ids: list[int], older_than: float) -> int:
+    """Deletes these dead letters where they still are what they were; one that was retried is gone."""
+    deleted = 0
+    for some in chunks(sorted(ids), 1 if dialect.name == "sqlite" else 200):
+        old = f"failed_at < {dialect.after}"
+        if len(some) == 1:
+            sql = f"DELETE FROM qd_failed_jobs WHERE id = %s AND {old}"
+        else:
+            sql = _JOINED.format(ids=" UNION ALL ".join(["SELECT %s AS id"] * len(some)), old=f"j.{old}")
+        cursor.execute(sql, (*some, dialect.span(-older_than)))
+        deleted += cursor.rowcount
+    return deleted
+
+
+_JOINED = "DELETE j FROM ({ids}) d STRAIGHT_JOIN qd_failed_jobs j FORCE INDEX (PRIMARY) ON j.id = d.id WHERE {old}"
