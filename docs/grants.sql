@@ -14,8 +14,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON qd.qd_queues TO 'qd'@'%';
 GRANT SELECT, INSERT, UPDATE, DELETE ON qd.qd_daemons TO 'qd'@'%';
 GRANT SELECT ON qd.qd_schema TO 'qd'@'%';
 
--- An application that enqueues. UPDATE (id) is what finding the holder of a unique key takes; the
--- id stays as it is. Handlers that call job.complete() with this account need DELETE and
--- SELECT (reserved_by) too.
+-- An application that enqueues. INSERT alone does where no job has a unique key; finding the holder
+-- of one takes SELECT and UPDATE. An account whose handlers call job.complete() needs DELETE too.
 CREATE USER IF NOT EXISTS 'shop'@'%' IDENTIFIED BY 'change-me';
-GRANT INSERT, SELECT (id, queue, unique_key), UPDATE (id) ON qd.qd_jobs TO 'shop'@'%';
+GRANT SELECT, INSERT, UPDATE ON qd.qd_jobs TO 'shop'@'%';

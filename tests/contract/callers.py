@@ -1,0 +1,100 @@
+"""Cursors as applications have them: one of each driver and kind, for tests of enqueue and complete."""
+
+from __future__ import annotations
+
+import importlib
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from qd.store.dialect import SQLITE
+from qd.store.schema import migrate
+from tests.contract.test_schema_checks import Percent
+from tests.support.server import PASSWORD, Server
+
+
+@dataclass
+class Caller:
+    """An application's connection and a way to its cursors.
+
+    Attributes:
+        cursor: a new cursor of the kind that is tested.
+        committed: the rows that a query gives to another connection, which sees all columns.
+    """
+
+    connection: Any
+    cursor: Callable[[], Any]
+    committed: Callable[[str], list[tuple[Any, ...]]]
+
+
+Opener = Callable[[Server, str], Caller]
+
+
+def _connector(*, pure: bool = False, **kind: bool) -> Opener:
+    def opened(server: Server, database: str) -> Caller:
+        connection = server.connect(database, user="shop", use_pure=pure)
+        return Caller(connection, lambda: connection.cursor(**kind), lambda sql: server.run(sql, database=database))
+
+    return opened
+
+
+def _pymysql(kind: str) -> Opener:
+    def opened(server: Server, database: str) -> Caller:
+        place = {"host": server.host, "port": server.port, "database": database, "connect_timeout": 10}
+        connection = pymysql.connect(user="shop", password=PASSWORD, **place)
+        cursor = getattr(pymysql.cursors, kind)
+        return Caller(connection, lambda: connection.cursor(cursor), lambda sql: server.run(sql, database=database))
+
+    return opened
+
+
+def _mysqlclient(kind: str) -> Opener:
+    def opened(server: Server, database: str) -> Caller:
+        driver = pytest.importorskip("MySQLdb", reason="mysqlclient is not installed")
+        kinds = importlib.import_module("MySQLdb.cursors")
+        place = {"host": server.host, "port": server.port, "database": database, "connect_timeout": 10}
+        connection = driver.connect(user="shop", password=PASSWORD, **place)
+        cursor = getattr(kinds, kind)
+        return Caller(connection, lambda: connection.cursor(cursor), lambda sql: server.run(sql, database=database))
+
+    return opened
+
+
+CALLERS: dict[str, Opener] = {
+    "connector": _connector(),
+    "connector pure": _connector(pure=True),
+    "connector buffered": _connector(buffered=True),
+    "connector dictionary": _connector(dictionary=True),
+    "connector raw": _connector(raw=True),
+    "connector prepared": _connector(prepared=True),
+    "connector pure prepared": _connector(prepared=True, pure=True),
+    "pymysql": _pymysql("Cursor"),
+    "pymysql dictionary": _pymysql("DictCursor"),
+    "pymysql unbuffered": _pymysql("SSCursor"),
+    "mysqlclient": _mysqlclient("Cursor"),
+    "mysqlclient dictionary": _mysqlclient("DictCursor"),
+}
+"""Every kind of cursor on MySQL and MariaDB."""
+
+
+def sqlite_caller(path: Path, *, create: bool = True) -> Caller:
+    """An application's connection to an embedded store, made if need be."""
+    connection = sqlite3.connect(path, timeout=20)
+    if create:
+        migrate(Percent(connection.cursor()), SQLITE)
+        connection.commit()
+
+
+    def committed(sql: str) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(path)) as other:
+            return other.execute(sql).fetchall()
+
+    return Caller(connection, connection.cursor, committed)
+
+
