@@ -104,6 +104,6 @@ class WorkerPool:
     def _add(self) -> None:
         name = f"{self.label}-{next(_serial)}"
         worker = Worker(name, self.config, self._open_store(f"worker {name}"), self._shop)
-        with self._lock:
+        with self._lock:  # started within: who sees it in the list must find it alive
             self._workers.append(worker)
-        worker.start()
+            worker.start()
