@@ -43,10 +43,11 @@ class Cli:
     @cached_property
     def database(self) -> Database:
         """The configured database; nothing is opened yet."""
+        where = self.config.database
         from qd.events import Events
         from qd.store import open_database
 
-        return open_database(self.config.database, Events())
+        return open_database(where, Events())
 
     @cached_property
     def store(self) -> FullStore:

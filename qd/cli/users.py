@@ -57,7 +57,7 @@ def verified(password: str, stored: str) -> bool:
             return False
         wanted = base64.b64decode(made, validate=True)
         found = _scrypt(password, base64.b64decode(salt, validate=True), int(log2_n), int(r), int(p))
-    except (ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):  # OpenSSL refuses odd parameters with any of these
         return False
     return hmac.compare_digest(wanted, found)
 

@@ -20,6 +20,9 @@ from qd.store.protocol import DaemonRow, FailedRow, Filter, Finding, JobRow, Sta
 
 T = TypeVar("T")
 
+POST = "qd.post"
+"""The type of rows that are no jobs, see the protocol's `ensure_posts`."""
+
 TRIES = 3
 """How often a transaction is begun before its failure is told."""
 
@@ -145,7 +148,8 @@ class AdminVerbs:
         passed: set[StaleRow] = set()
         while rows := set(self._store().stale([queue], RECOVER_BATCH + len(passed))) - passed:
             for row in sorted(rows, key=lambda row: row.job_id):
-                verdict = self._store().reclaim(row, max_attempts)
+                post = row.type == POST  # one that somebody moved; `ensure_posts` puts it back
+                verdict = Verdict.LOST if post else self._store().reclaim(row, max_attempts)
                 if verdict is Verdict.LOST:
                     passed.add(row)
                 yield verdict

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from qd.errors import SetupWrong
+from qd.store.candidate import candidates
 from qd.store.dialect import Cursor, Dialect, Session
-from qd.store.protocol import Finding
+from qd.store.protocol import Claim, Finding, Spot
 
 NEEDED = {
     "qd_jobs": ("SELECT", "INSERT", "UPDATE", "DELETE"),
@@ -126,10 +127,30 @@ def _may(session: Session, table: str, right: str) -> bool:
     return True
 
 
+class _Explaining:
+    """A cursor that has each statement explained instead of run; the plans' rows are in `plans`."""
+
+    rowcount = 0
+    lastrowid = None
+
+    def __init__(self, cursor: Cursor, word: str) -> None:
+        self._cursor, self._word = cursor, word
+        self.plans: list[Any] = []
+
+    def execute(self, sql: str, params: Sequence[Any] = ()) -> None:
+        self._cursor.execute(f"{self._word} {sql}", params)
+        self.plans += self._cursor.fetchall()
+
+    def fetchone(self) -> Any:
+        return None
+
+    def fetchall(self) -> list[Any]:
+        return []
+
+
 def _plan(session: Session) -> Iterator[Finding]:
     """Whether the claim walks its index in order: a sort would lock the whole backlog."""
-    explain = _explained_mysql if session.dialect.name == "mysql" else _explained_sqlite
-    indexes, sorts = session.read(lambda cursor: explain(cursor, claim_sql(session.dialect)))
+    indexes, sorts = session.read(lambda cursor: _explained(cursor, session.dialect))
     if "qd_jobs_claim" in indexes and not sorts:
         yield Finding("ok", "claim plan", "walks qd_jobs_claim in order, without a sort")
         return
@@ -137,11 +158,18 @@ def _plan(session: Session) -> Iterator[Finding]:
     yield Finding("FAIL", "claim plan", f"the claim {way} instead of walking qd_jobs_claim: compare it with schema.sql")
 
 
-def _explained_mysql(cursor: Cursor, sql: str) -> tuple[set[str], bool]:
-    """The indexes that a plan uses, and whether it sorts; JSON is what both servers offer."""
-    cursor.execute(f"EXPLAIN FORMAT=JSON {sql}", ("qd", 2))
-    plan = json.loads(cursor.fetchall()[0][0])
-    nodes = list(_nodes(plan))
+def _explained(cursor: Cursor, dialect: Dialect) -> tuple[set[str], bool]:
+    """The indexes that the claim's own statement uses, and whether it sorts."""
+    mysql = dialect.name == "mysql"
+    explaining = _Explaining(cursor, "EXPLAIN FORMAT=JSON" if mysql else "EXPLAIN QUERY PLAN")
+    claim = Claim(queue="default", limit=10, lease=60.0, token="", max_attempts=1)
+    candidates(explaining, dialect, claim, 2, Spot("2001-01-01 00:00:00.000000", 1), 10, dialect.lock)
+    return (_read_mysql if mysql else _read_sqlite)(explaining.plans)
+
+
+def _read_mysql(plans: list[Any]) -> tuple[set[str], bool]:
+    """JSON is what all servers offer; the names in it differ by server and version."""
+    nodes = [node for row in plans for node in _nodes(json.loads(row[0]))]
     indexes = {str(node[key]) for node in nodes for key in ("key", "index_name") if key in node}
     sorts = any(
         "filesort" in node or node.get("using_filesort") is True or str(node.get("operation", "")).startswith("Sort")
@@ -158,16 +186,7 @@ def _nodes(plan: Any) -> Iterator[dict[str, Any]]:
         yield from _nodes(value)
 
 
-def _explained_sqlite(cursor: Cursor, sql: str) -> tuple[set[str], bool]:
-    cursor.execute(f"EXPLAIN QUERY PLAN {sql}", ("qd", 2))
-    steps = [str(row[3]) for row in cursor.fetchall()]
+def _read_sqlite(plans: list[Any]) -> tuple[set[str], bool]:
+    steps = [str(row[3]) for row in plans]
     indexes = {name for step in steps for name in re.findall(r"USING (?:COVERING )?INDEX (\w+)", step)}
-    return indexes, any("B-TREE FOR ORDER BY" in step for step in steps)
-
-
-def claim_sql(dialect: Dialect) -> str:
-    """The claim's walk, as far as its plan goes; its placeholders are a queue and a priority."""
-    return (
-        f"SELECT id FROM qd_jobs{dialect.by_lane} WHERE queue = %s AND lane = 0 AND priority = %s "
-        f"AND available_at <= {dialect.now} ORDER BY priority, available_at, id LIMIT 1{dialect.lock}"
-    )
+    return indexes, any("USE TEMP B-TREE" in step for step in steps)

@@ -117,10 +117,10 @@ def delete(cursor: Cursor, dialect: Dialect, job_id: int, up_to: int | None) -> 
 
 _KEPT = "queue, type, payload, priority, max_attempts, unique_key, history, created_at"
 
-_INSERT_NEW = f"INSERT INTO qd_jobs ({_KEPT}) SELECT {_KEPT} FROM qd_failed_jobs WHERE id = %s"
+_INSERT_NEW = f"INSERT INTO qd_jobs ({_KEPT}, last_error) SELECT {_KEPT}, error FROM qd_failed_jobs WHERE id = %s"
 """All other columns take their defaults: due now, no attempts, no crashes, nobody's."""
 
-_INSERT_SAME = f"INSERT INTO qd_jobs (id, {_KEPT}) SELECT job_id, {_KEPT} FROM qd_failed_jobs WHERE id = %s"
+_INSERT_SAME = _INSERT_NEW.replace("(queue", "(id, queue").replace("SELECT queue", "SELECT job_id, queue")
 
 
 def _refuse_taken(cursor: Cursor, job_id: int, queue: str, unique_key: str) -> None:
