@@ -10,14 +10,16 @@ import importlib
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from types import TracebackType
 
 from qd.config.model import Config
-from qd.config.problems import Path
+from qd.config.problems import Origin, Path
 from qd.errors import ConfigError, HandlerError
 from qd.registry import REGISTRY, Handler, Registry
 
 _LONGEST = 300
+_MACHINERY = (__file__, importlib.__file__)
 
 
 def load_handlers(config: Config, registry: Registry | None = None) -> Registry:
@@ -37,18 +39,24 @@ def load_handlers(config: Config, registry: Registry | None = None) -> Registry:
     """
     source = REGISTRY if registry is None else registry
     _look_here()
-    problems = [
-        problem for n, name in enumerate(config.handlers.modules) if (problem := _import(config, n, name, source))
-    ]
+    problems: dict[Path, str] = {}
+    for n, name in enumerate(config.handlers.modules):
+        if (problem := _import(name, source)) is not None:
+            problems["handlers", "modules", n] = problem
     loaded = source.copy()
     for name, command in config.handlers.commands.items():
         try:
             loaded.add(Handler(name, argv=command.argv))
         except HandlerError as error:
-            problems.append(config._origin.problem(("handlers", "commands", name), str(error)))
+            problems["handlers", "commands", name] = str(error)
     if problems:
-        raise ConfigError(problems)
+        origin = config._origin
+        raise ConfigError([origin.problem(path, problems[path]) for path in sorted(problems, key=_by_line(origin))])
     return loaded
+
+
+def _by_line(origin: Origin) -> Callable[[Path], int]:
+    return lambda path: origin.line(path) or 0
 
 
 def _look_here() -> None:
@@ -61,9 +69,8 @@ def _look_here() -> None:
         sys.path.insert(0, here)
 
 
-def _import(config: Config, n: int, name: str, source: Registry) -> str | None:
+def _import(name: str, source: Registry) -> str | None:
     """Imports a module; the problem, or None."""
-    path: Path = ("handlers", "modules", n)
     before = set(source.names())
     try:
         importlib.import_module(name)
@@ -71,7 +78,7 @@ def _import(config: Config, n: int, name: str, source: Registry) -> str | None:
         raise
     except BaseException as error:  # whatever a module raises, sys.exit() too, is told at its line
         _forget_unloaded(source, before)
-        return config._origin.problem(path, f"{name} can't be imported: {_told(error, name)}")
+        return f"{name} can't be imported: {_told(error, name)}"
     return None
 
 
@@ -86,7 +93,7 @@ def _forget_unloaded(source: Registry, before: set[str]) -> None:
 def _told(error: BaseException, name: str) -> str:
     """`shop/jobs.py:7: ModuleNotFoundError: No module named 'requests'`, in one line."""
     if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
-        return f"there is no module {error.name}; looked in {', '.join(sys.path[:1])} and the rest of Python's path"
+        return f"there is no module {error.name}; it was looked for in {sys.path[0]} and the rest of Python's path"
     try:
         text = " ".join(str(error).split())
     except Exception:  # a hostile __str__; the class says enough
@@ -107,6 +114,6 @@ def _innermost(trace: TracebackType | None) -> str:
     frames = [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(trace)
-        if "importlib" not in frame.f_code.co_filename and frame.f_code.co_filename != __file__
+        if not frame.f_code.co_filename.startswith("<frozen") and frame.f_code.co_filename not in _MACHINERY
     ]
     return f"{frames[-1][0]}:{frames[-1][1]}" if frames else ""

@@ -81,17 +81,18 @@ _SPELLINGS: dict[str, Callable[[float], str]] = {"": lambda value: f"{value:g}",
 
 @dataclass(frozen=True)
 class Between(Limit):
-    """From low to high, both allowed; unit `s` is a duration, `B` a size."""
+    """From low to high, both allowed; unit `s` is a duration, `B` a size; `more` is what a rule adds."""
 
     low: float
     high: float
     unit: str = ""
+    more: str = ""
 
     @property
     def span(self) -> str:
         """`from 1 to 65535`."""
         words = _SPELLINGS[self.unit]
-        return f"from {words(self.low)} to {words(self.high)}"
+        return f"from {words(self.low)} to {words(self.high)}{self.more}"
 
     @property
     def allowed(self) -> str:
@@ -132,13 +133,13 @@ class Line(Limit):
 
     @property
     def allowed(self) -> str:
-        return f"write {self.what}, 1 to {self.length} characters in one line"
+        return f"write {self.what}"
 
     def check(self, value: Any) -> None:
         if not value.strip():
             raise Wrong("is empty", self.allowed)
         if len(value) > self.length:
-            raise Wrong(f"has {len(value)} characters", self.allowed)
+            raise Wrong(f"has {len(value)} characters", f"write {self.length} at most")
         if _UNPRINTABLE.search(value):
             raise Wrong("holds a line break or another control character", self.allowed)
 

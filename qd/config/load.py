@@ -22,8 +22,8 @@ from qd.config.reader import Reader
 from qd.config.rules import Draft, check
 from qd.errors import ConfigError
 
-MAX_BYTES = 1 << 20
-"""A larger file is no configuration."""
+MAX_BYTES = 256 << 10
+"""A larger file is no configuration; parsing one would take seconds."""
 
 SYSTEM_FILE = Path("/etc/qd/qd.yaml")
 LOCAL_FILE = Path("qd.yaml")
@@ -84,10 +84,10 @@ def parse_config(text: str, file_name: str = "qd.yaml", environ: Mapping[str, st
     if root is None:
         raise ConfigError([f"{file_name}:1: is empty; a minimal example: {_MINIMAL}"])
     reader = Reader(problems, environ)
-    data = _sections(reader, root)
-    config = _build(data, reader, problems)
-    check(Draft(config, reader, problems))
-    if problems:
+    config = _build(_sections(reader, root), reader)
+    if config is not None:
+        check(Draft(config, reader, problems))
+    if config is None or problems:
         raise problems.error()
     return _with_origin(config, reader, file_name)
 
@@ -97,19 +97,22 @@ def _sections(reader: Reader, root: Node) -> dict[str, object]:
         noun = {"list": "a list", "alias": "an alias"}.get(root.kind, "text")
         reader.problems.add(root.line, (), f"the file is {noun}; write a map, at least: {_MINIMAL}")
         return {}
-    return reader.section(root, Config, ())
+    return reader.section(root, Config, ()) if reader.readable(root, (), root.line) else {}
 
 
-def _build(data: dict[str, object], reader: Reader, problems: Problems) -> Config:
-    """The model of what was read. The reader has judged all of it; what pydantic still finds is told in our words."""
+def _build(data: dict[str, object], reader: Reader) -> Config | None:
+    """The model of what was read, or None with a problem told.
+
+    The reader has judged all of it by the same annotations; should pydantic find more, it is told in our words.
+    """
     try:
         return Config.model_validate(data)
     except ValidationError as error:
         for found in error.errors(include_url=False, include_context=False, include_input=False):
             path: KeyPath = tuple(found["loc"])
-            line = next((reader.lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in reader.lines), 1)
-            problems.add(line, path, "is not a value that is allowed here; see docs/configuration.md")
-        return Config()
+            line = Origin(reader.problems.file, reader.lines).line(path) or 1
+            reader.problems.add(line, path, "is not a value that is allowed here; docs/configuration.md says what is")
+        return None
 
 
 def _with_origin(config: Config, reader: Reader, file_name: str) -> Config:
@@ -130,7 +133,7 @@ def _text(file: Path) -> str:
         reason = getattr(error, "strerror", None) or "its name is none"
         raise ConfigError([f"{file}: can't be read: {reason}"]) from None
     if len(raw) > MAX_BYTES:
-        raise ConfigError([f"{file}: is larger than {MAX_BYTES >> 20} MiB; that is no configuration"])
+        raise ConfigError([f"{file}: is larger than {MAX_BYTES >> 10} KiB; that is no configuration"])
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

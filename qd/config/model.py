@@ -37,10 +37,15 @@ class Secret(str):
         return "'***'"
 
 
+def octets(value: object) -> int:
+    """Bytes of a size as people write it, or as it is held."""
+    return value if isinstance(value, int) else size(value)
+
+
 Seconds = Annotated[float, BeforeValidator(duration)]
 """A duration: `30s`, `5m`, `1h`, `250ms`, `1d`; held in seconds."""
 
-Bytes = Annotated[int, BeforeValidator(size)]
+Bytes = Annotated[int, BeforeValidator(octets)]
 """A size: `512MiB`, `1GiB`, `64KiB`; held in bytes."""
 
 Password = Annotated[str, AfterValidator(Secret)]
@@ -68,8 +73,8 @@ class DatabaseConfig(Section):
     host: Annotated[str, Host()] = "127.0.0.1"
     port: Annotated[int, Between(1, 65535)] = 3306
     unix_socket: File | None = None
-    name: Annotated[str, Line(64, "a database's name")] = "qd"
-    user: Annotated[str, Line(128, "a user's name")] = "qd"
+    name: Annotated[str, Line(64, "a database's name, 1 to 64 characters")] = "qd"
+    user: Annotated[str, Line(128, "a user's name, 1 to 128 characters")] = "qd"
     password: Password | None = Field(default=None, repr=False, exclude=True)
     password_file: File | None = None
     path: File = "var/qd.sqlite3"
@@ -103,7 +108,7 @@ class BackoffConfig(Section):
 class QueueConfig(Section):
     max_attempts: Annotated[int, Between(1, 65535)] = 3
     timeout: Annotated[Seconds, Between(0.001, 30 * DAY, "s")] = 300.0
-    lease: Annotated[Seconds, Between(0.001, DAY, "s")] = 90.0
+    lease: Annotated[Seconds, Between(3.0, DAY, "s", ", and at least 3 times database.statement_timeout")] = 90.0
     memory: Annotated[Bytes, Between(1 << 20, 1 << 40, "B")] | None = None
     quarantine: Literal["child", "alone"] = "child"
     backoff: BackoffConfig = BackoffConfig()

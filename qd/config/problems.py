@@ -48,9 +48,13 @@ class Origin:
     lines: dict[Path, int] = field(default_factory=dict, compare=False, repr=False)
     password_written: bool = field(default=False, compare=False)
 
+    def line(self, path: Path) -> int | None:
+        """The line of the key, or of the nearest one around it that the file sets."""
+        return next((self.lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.lines), None)
+
     def problem(self, path: Path, message: str) -> str:
         """`FILE:LINE: dotted.key: message`, as far as file and line are known."""
-        line = next((self.lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.lines), None)
+        line = self.line(path)
         where = [self.file if line is None else f"{self.file}:{line}"] if self.file else []
         return ": ".join([*where, dotted(path), message])
 
@@ -66,17 +70,19 @@ class Problems:
     def __init__(self, file: str) -> None:
         self.file = file
         self.bad: set[Path] = set()
+        self._around: set[Path] = set()
         self._found: list[tuple[int, str]] = []
 
     def add(self, line: int, path: Path, message: str) -> None:
         """Notes a problem of the value at `path`."""
         self.bad.add(path)
+        self._around.update(path[:n] for n in range(len(path)))
         key = f"{dotted(path)}: " if path else ""
         self._found.append((line, f"{self.file}:{line}: {key}{message}"))
 
     def sound(self, path: Path) -> bool:
         """Whether neither the value, nor what it stands in, nor what stands in it has a problem."""
-        return not any(path[: len(bad)] == bad[: len(path)] for bad in self.bad)
+        return path not in self._around and not any(path[:n] in self.bad for n in range(len(path) + 1))
 
     def __bool__(self) -> bool:
         return bool(self._found)

@@ -7,7 +7,8 @@ May import: the pure modules, and what lies below it in this package.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from pydantic import BaseModel
@@ -24,11 +25,27 @@ _OMIT = object()
 """Instead of a value that has a problem."""
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
+_AT_MOST = 20
+"""Names that a message lists."""
+
+_COMPARED = 500
+"""Names that a word is compared with: difflib takes 20 us for each."""
+
+
+def nearest(word: str, known: Collection[str]) -> str | None:
     """The known word that was probably meant."""
-    by_fold = {name.lower(): name for name in known}
+    by_fold = {name.lower(): name for name in islice(known, _COMPARED)}
     found = difflib.get_close_matches(word.lower()[:80], by_fold, n=1, cutoff=0.6)
     return by_fold[found[0]] if found else None
+
+
+def hint(word: str, known: Collection[str], intro: str = "allowed here:") -> str:
+    """`did you mean lease?`, or all that is known."""
+    near = nearest(word, known)
+    if near is not None:
+        return f"did you mean {near}?"
+    more = ", ..." if len(known) > _AT_MOST else ""
+    return f"{intro} {', '.join(islice(known, _AT_MOST))}{more}"
 
 
 class Reader:
@@ -49,20 +66,26 @@ class Reader:
         self.variables: set[Path] = set()
         self.names: dict[Path, list[str]] = {}
 
-    def section(self, node: Node, model: type[BaseModel], path: Path) -> dict[str, object]:
+    def section(self, node: Node, model: type[BaseModel], path: Path) -> Any:
         """The values of a section's keys, without those that have a problem."""
         shapes, data = fields(model), {}
-        for key, value in self._pairs(node, path):
+        for key, value in self._pairs(node, path, shapes):
             here = (*path, key.text)
-            if key.text not in shapes:
-                self._unknown(key, here, shapes)
-                continue
-            data[key.text] = self._value(value, shapes[key.text], here, _line(key, value))
+            if key.text in shapes:
+                data[key.text] = self._value(value, shapes[key.text], here, _line(key, value))
+            else:
+                self.problems.add(key.line, here, f"is not a key; {hint(key.text, shapes)}")
+        for name, field in model.model_fields.items():
+            if field.is_required() and name not in data:
+                words = f"is missing; {shapes[name].allowed}"
+                data[name] = self._wrong(self.lines.get(path, node.line), (*path, name), words)
+            if field.is_required() and data[name] is _OMIT:
+                return _OMIT
         return {name: value for name, value in data.items() if value is not _OMIT}
 
     def _value(self, node: Node, shape: Shape, path: Path, line: int) -> Any:
         self.lines[path] = line
-        if not self._readable(node, path, line):
+        if not self.readable(node, path, line):
             return _OMIT
         if isinstance(shape, Leaf):
             return self._leaf(node, shape, path, line)
@@ -73,7 +96,7 @@ class Reader:
         if node.empty:  # `console:` with all its keys commented out
             node = Node("map", line)
         if node.kind != "map":
-            return self._wrong(line, path, f"is {self._noun(node)}; {_expected(shape)}")
+            return self._wrong(line, path, f"is {self._noun(node)}; {shape.allowed}")
         return self._table(node, shape, path) if isinstance(shape, Table) else self.section(node, shape.model, path)
 
     def _leaf(self, node: Node, leaf: Leaf, path: Path, line: int, more: str = "") -> Any:
@@ -119,7 +142,7 @@ class Reader:
         if node.empty:
             node = Node("list", line)
         if node.kind != "list":
-            return self._wrong(line, path, f"is {self._noun(node)}; write a list, like [a, b]")
+            return self._wrong(line, path, f"is {self._noun(node)}; {shape.allowed}")
         items = []
         self.names[path] = [item.text for item in node.items]
         for n, item in enumerate(node.items):
@@ -141,13 +164,12 @@ class Reader:
             here = (*path, key.text)
             self.names[path].append(key.text)
             sound = self._judge(Scalar(key.text, key.text, key.plain), shape.key, shape.key.allowed, here, key.line)
-            inner = self._value(value, shape.value, here, _line(key, value))
-            self.lines[here] = key.line
+            inner = self._value(value, shape.value, here, key.line)
             if sound is not _OMIT and inner is not _OMIT:
                 data[key.text] = inner
         return data
 
-    def _pairs(self, node: Node, path: Path) -> Iterator[tuple[Node, Node]]:
+    def _pairs(self, node: Node, path: Path, known: Collection[str] = ()) -> Iterator[tuple[Node, Node]]:
         """The entries of a map whose keys are plain words, each once."""
         seen: dict[str, int] = {}
         for key, value in node.pairs:
@@ -155,15 +177,19 @@ class Reader:
                 self.problems.add(key.line, path, f"has {self._noun(key)} for a key; write a word")
                 continue
             here = (*path, key.text)
-            if key.plain and key.text == "<<":
+            if path[:1] == ("database",) and value.empty and key.text not in known:
+                # `{password: a,b}` makes a key of the password's end: no such key is shown
+                words = f"has a key without a value; {hint('', known)}; quote a value with a comma"
+                self.problems.add(key.line, path, words)
+            elif key.plain and key.text == "<<":
                 self.problems.add(key.line, here, "merge keys are not read; write the keys out")
             elif key.text in seen:
                 self.problems.add(key.line, here, f"stands twice, first in line {seen[key.text]}; leave one")
-            elif self._readable(key, here, key.line):
+            elif self.readable(key, here, key.line):
                 seen[key.text] = key.line
                 yield key, value
 
-    def _readable(self, node: Node, path: Path, line: int) -> bool:
+    def readable(self, node: Node, path: Path, line: int) -> bool:
         """Refuses what YAML can do and a configuration needs not."""
         if node.kind == "alias":
             self.problems.add(line, path, "is an alias (*...); aliases are not read: write the value out, or quote it")
@@ -174,11 +200,6 @@ class Reader:
         if node.tagged:
             self.problems.add(line, path, "has a tag (!...); tags are not read: leave it out, or quote the value")
         return node.kind != "alias" and not node.tagged
-
-    def _unknown(self, key: Node, path: Path, known: Iterable[str]) -> None:
-        near = nearest(key.text, known)
-        hint = f"did you mean {near}?" if near else f"allowed here: {', '.join(known)}"
-        self.problems.add(key.line, path, f"is not a key; {hint}")
 
     def _wrong(self, line: int, path: Path, message: str) -> Any:
         self.problems.add(line, path, message)
@@ -205,10 +226,3 @@ def _suggestion(scalar: Scalar, leaf: Leaf) -> str | None:
         return None
     near = nearest(scalar.text, leaf.write.removeprefix("one of ").split(", "))
     return f"did you mean {near}? Allowed: {leaf.write}" if near else None
-
-
-def _expected(shape: Group | Table) -> str:
-    if isinstance(shape, Table):
-        return "write a map of names, each with its own keys"
-    also = f", or {shape.scalar.write}" if shape.scalar else ""
-    return f"write a map with the keys {', '.join(fields(shape.model))}{also}"

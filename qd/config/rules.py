@@ -13,11 +13,8 @@ from dataclasses import dataclass
 from qd.config.limits import is_loopback, listen_address
 from qd.config.model import Config, QueueConfig, WorkerConfig
 from qd.config.problems import Path, Problems, dotted
-from qd.config.reader import Reader, nearest
+from qd.config.reader import Reader, hint
 from qd.duration import spell
-
-SHORTEST_LEASE = 3.0
-"""Seconds; a third of it must be enough for a renewal."""
 
 LEASE_STATEMENTS = 3
 """Statements that may run into their time limit, one after the other, before a lease is lost."""
@@ -121,18 +118,13 @@ def _lease(draft: Draft, queue: Path, values: QueueConfig) -> None:
     if not draft.sound(lease, statement):
         return
     limit = draft.config.database.statement_timeout
-    least = max(SHORTEST_LEASE, LEASE_STATEMENTS * limit)
-    if values.lease >= least:
-        return
-    words = (
-        f"{dotted(lease)} ({spell(values.lease)}) is too short; a lease is at least {spell(SHORTEST_LEASE)} "
-        f"and at least {LEASE_STATEMENTS} times {dotted(statement)} "
-        f"({LEASE_STATEMENTS} x {spell(limit)} = {spell(LEASE_STATEMENTS * limit)})"
-    )
-    parts = [(lease, words)]
-    if values.lease >= SHORTEST_LEASE:
-        parts.append((statement, words))
-    draft.clash(*parts)
+    least = LEASE_STATEMENTS * limit
+    if values.lease < least:
+        words = (
+            f"{dotted(lease)} ({spell(values.lease)}) is under {LEASE_STATEMENTS} times {dotted(statement)} "
+            f"({LEASE_STATEMENTS} x {spell(limit)}); make the lease at least {spell(least)}, or the other shorter"
+        )
+        draft.clash((lease, words), (statement, words))
 
 
 def _ordered(draft: Draft, low: Path, least: float, high: Path, most: float, unit: str = "s") -> None:
@@ -188,11 +180,9 @@ def _served(draft: Draft, worker: Path, values: WorkerConfig) -> None:
 
 def _known(draft: Draft, path: Path, name: str, origin: str = "") -> None:
     known = draft.reader.names.get(("queues",), list(draft.config.queues))
-    if name in known or not known:
+    if not known or name in known:
         return
-    near = nearest(name, known)
-    hint = f"did you mean {near}?" if near else f"queues has {', '.join(known)}"
-    draft.wrong(path, f'"{name}"{origin} is not in queues; {hint}')
+    draft.wrong(path, f'"{name}"{origin} is not in queues; {hint(name, known, "queues has")}')
 
 
 def _label(draft: Draft, worker: Path, values: WorkerConfig, n: int, labels: dict[str, int]) -> None:

@@ -15,8 +15,9 @@ from pydantic import BaseModel, BeforeValidator
 
 from qd.config import scalars
 from qd.config.limits import Between, Limit, Wrong
+from qd.config.model import octets
 from qd.config.scalars import Scalar
-from qd.duration import duration, size
+from qd.duration import duration
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,11 @@ class Group:
     model: type[BaseModel]
     scalar: Leaf | None = None
 
+    @property
+    def allowed(self) -> str:
+        """A half-sentence: what to write."""
+        return f"write a map with the keys {', '.join(fields(self.model))}"
+
 
 @dataclass(frozen=True)
 class Many:
@@ -65,6 +71,11 @@ class Many:
     item: Leaf | Group
     limits: tuple[Limit, ...] = ()
 
+    @property
+    def allowed(self) -> str:
+        """A half-sentence: what to write."""
+        return self.limits[0].allowed if self.limits else "write a list, like [a, b]"
+
 
 @dataclass(frozen=True)
 class Table:
@@ -72,6 +83,11 @@ class Table:
 
     key: Leaf
     value: Group
+
+    @property
+    def allowed(self) -> str:
+        """A half-sentence: what to write."""
+        return "write a map of names, each with its own keys"
 
 
 Shape = Leaf | Group | Many | Table
@@ -106,7 +122,7 @@ def _leaf(base: type, marks: tuple[Any, ...], limits: tuple[Limit, ...]) -> Leaf
     before = {mark.func for mark in marks if isinstance(mark, BeforeValidator)}
     if duration in before:
         return Leaf("duration", scalars.seconds, "a number with a unit, like 250ms, 30s, 5m, 1h", limits)
-    if size in before:
+    if octets in before:
         return Leaf("size", scalars.octets, "a number with a unit, like 64KiB, 512MiB, 2GiB", limits)
     if base is bool:
         return Leaf("true or false", scalars.truth, "true or false", limits)
