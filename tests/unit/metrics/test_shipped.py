@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import which
@@ -163,4 +164,14 @@ def test_the_unit_gives_the_daemon_time_to_stop_and_restarts_it_but_for_78(name:
 def test_both_units_differ_in_their_configuration_and_description_only() -> None:
     one, other = unit("qd.service"), unit("qd@.service")
     assert {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)} == {"Description", "ExecStart"}
-    assert other["ExecStart"].endswith("/etc/qd/%i.yaml")
+    assert "/etc/qd/%i.yaml" in other["ExecStart"]
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_the_unit_calls_the_program_as_the_program_wants_it(name: str) -> None:
+    program, *arguments = unit(name)["ExecStart"].split()
+    assert program == "/opt/qd/bin/qd"
+    called = [sys.executable, "-m", "qd", *arguments, "--help"]
+    done = subprocess.run(called, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Run the daemon" in done.stdout
