@@ -69,7 +69,7 @@ def _advice(error: QdError) -> str:
         return "; try again later"
     if isinstance(error, TransactionFailed):
         return "; nothing was changed: try again"
-    if isinstance(error, SetupWrong):
+    if isinstance(error, SetupWrong) and "`qd" not in str(error):
         return "; `qd check` says more"
     return ""
 

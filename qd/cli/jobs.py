@@ -156,20 +156,16 @@ def _cells(row: JobRow) -> list[object]:
 def _facts(row: JobRow, now: datetime, policy_attempts: int) -> list[tuple[str, object]]:
     due = f"{stamp(row.available_at)} ({away((row.available_at - now).total_seconds())})"
     limit = row.max_attempts or f"{policy_attempts} (its queue's)"
-    pairs: list[tuple[str, object]] = [
+    return [
         ("id", row.id), ("queue", row.queue), ("type", row.type), ("state", row.state),
         ("priority", priority(row.priority)), ("attempts", f"{row.attempts} of {limit}"), ("crashes", row.crashes),
         ("lease ends" if row.reserved_by else "due", due),
         ("reserved by", row.reserved_by or "nobody"), ("reserved at", stamp(row.reserved_at) or "-"),
         ("unique key", row.unique_key or "-"), ("enqueued", stamp(row.created_at)),
-        ("payload", row.payload), ("last error", row.last_error or "-"),
+        ("payload", row.payload), ("last error", row.last_error or "-"), ("history", past_attempts(row.history)),
     ]  # fmt: skip
-    return pairs + attempt_facts(row.history)
 
 
-def attempt_facts(history: list[dict[str, Any]]) -> list[tuple[str, object]]:
-    """The past attempts of a row, one pair each."""
-    return [
-        (f"attempt -{len(history) - number}", "  ".join(f"{key}={value}" for key, value in entry.items()))
-        for number, entry in enumerate(history)
-    ]
+def past_attempts(history: list[dict[str, Any]]) -> str:
+    """The history of a row for people, one attempt a line, the oldest first."""
+    return "\n".join("  ".join(f"{key}={value}" for key, value in entry.items()) for entry in history) or "-"

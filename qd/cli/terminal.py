@@ -96,7 +96,7 @@ def facts(pairs: Sequence[tuple[str, object]]) -> None:
     """Writes `name  value` lines; a value of several lines is indented below its name."""
     width = max(len(name) for name, _ in pairs)
     for name, value in pairs:
-        lines = safe_lines(str(value)).split("\n")
+        lines = safe_lines(str(value)).rstrip("\n").split("\n")
         click.echo(f"{name.ljust(width)}  {lines[0]}".rstrip())
         for line in lines[1:]:
             click.echo(f"{' ' * width}  {line}".rstrip())
@@ -117,7 +117,7 @@ def confirm(count: int, act: str, yes: bool) -> bool:
         click.exceptions.Exit: the answer was no.
     """
     if count == 0:
-        click.echo(f"nothing to {act}", err=True)
+        click.echo(f"nothing to do: this would {act}", err=True)
         return False
     if yes:
         return True

@@ -72,7 +72,7 @@ def test_an_act_on_many_with_yes_is_done_unasked() -> None:
 
 def test_an_act_on_nothing_says_so_and_is_not_done(capsys: pytest.CaptureFixture[str]) -> None:
     assert not terminal.confirm(0, "delete 0 jobs", yes=True)
-    assert "nothing to delete" in capsys.readouterr().err
+    assert "nothing to do" in capsys.readouterr().err
 
 
 def test_progress_is_silent_where_stderr_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:

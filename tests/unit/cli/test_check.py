@@ -1,0 +1,120 @@
+"""`qd check` finds what is wrong, names it, and tells absence from error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from qd.cli.check import exit_code, of_limits
+from qd.cli.root import cli
+from qd.config.model import Config, DatabaseConfig, QueueConfig
+from qd.store.protocol import Finding
+from tests.unit.cli.shop import Shop
+
+OK, WARN, FAIL = Finding("ok", "a", "b"), Finding("warn", "a", "b"), Finding("FAIL", "a", "b")
+
+
+def check(config: Path, *args: str) -> Result:
+    return CliRunner().invoke(cli, ["--config", str(config), "check", *args])
+
+
+def write(folder: Path, text: str) -> Path:
+    file = folder / "qd.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_a_good_installation_passes_with_one_line_each(shop: Shop) -> None:
+    result = shop.qd("check")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert all(line.split()[0] in ("ok", "warn") for line in lines)
+    for what in ("config", "server", "connector", "schema", "claim path", "claim plan"):
+        assert [line for line in lines if line.startswith(f"ok    {what}: ")], what
+
+
+def test_findings_are_json_for_programs(shop: Shop) -> None:
+    shown = json.loads(shop.qd("check", "--json").stdout)
+    assert shown["ok"]
+    assert set(shown["findings"][0]) == {"level", "what", "detail"}
+
+
+def test_offline_asks_no_database(tmp_path: Path) -> None:
+    config = write(tmp_path, "database: {host: 127.0.0.1, port: 1}\n")
+    result = check(config, "--offline")
+    assert result.exit_code == 0, result.output
+    assert "server" not in result.stdout
+
+
+def test_only_a_database_out_of_reach_is_69(tmp_path: Path) -> None:
+    config = write(tmp_path, "database: {host: 127.0.0.1, port: 1}\n")
+    result = check(config)
+    assert result.exit_code == 69, result.output
+    assert "FAIL  database: out of reach at 127.0.0.1:1/qd" in result.stdout
+
+
+def test_every_problem_of_the_configuration_is_listed(tmp_path: Path) -> None:
+    config = write(tmp_path, "database: {port: abc}\nqueues: {default: {lease: never}}\nodd: 1\n")
+    result = check(config, "--offline")
+    assert result.exit_code == 78
+    for line, key in ((1, "database.port"), (2, "queues.default.lease"), (3, "odd")):
+        assert f"qd.yaml:{line}: {key}" in result.stdout
+
+
+def test_a_module_that_cannot_be_imported_is_named_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken_handlers.py").write_text("import qd\n\nimport no_such_library\n")
+    result = check(write(tmp_path, "handlers: {modules: [broken_handlers]}\n"), "--offline")
+    assert result.exit_code == 78
+    assert "broken_handlers.py:3" in result.stdout
+    assert "no_such_library" in result.stdout
+
+
+def test_a_missing_schema_is_wrong_and_says_what_to_run(shop: Shop) -> None:
+    shop.database.unlink()
+    result = shop.qd("check")
+    assert result.exit_code == 78
+    assert "qd migrate" in result.stdout
+
+
+def test_handlers_that_expect_an_unknown_queue_are_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "declaring_handlers.py").write_text(
+        "import qd\n\n@qd.handler('declared', queues=['mials'])\ndef declared(job): pass\n"
+    )
+    result = check(write(tmp_path, "handlers: {modules: [declaring_handlers]}\n"), "--offline")
+    assert result.exit_code == 0
+    assert "declared expects queues that `queues:` lacks: mials" in result.stdout
+
+
+def test_a_password_in_a_file_that_everybody_reads_is_a_warning_without_the_password(tmp_path: Path) -> None:
+    config = write(tmp_path, "database: {password: verysecret}\n")
+    config.chmod(0o644)
+    result = check(config, "--offline")
+    assert "warn  config:" in result.stdout
+    assert "verysecret" not in result.output
+    config.chmod(0o640)
+    assert "verysecret" not in check(config, "--offline").output
+    assert "chmod" not in check(config, "--offline").output
+
+
+def test_a_lease_that_a_reconnect_can_outlast_is_a_warning() -> None:
+    slow = DatabaseConfig(connect_timeout=5.0, statement_timeout=20.0)
+    [finding] = of_limits(Config(database=slow, queues={"default": QueueConfig(lease=45.0)}))
+    assert finding.level == "warn"
+    assert "queues.default.lease" in finding.detail
+    [finding] = of_limits(Config(database=slow))
+    assert finding.level == "ok"
+
+
+@pytest.mark.parametrize(
+    ("findings", "out_of_reach", "code"),
+    [([OK, WARN], False, 0), ([OK, FAIL], False, 78), ([FAIL], True, 69), ([FAIL, FAIL], True, 78)],
+)
+def test_the_exit_code_tells_absence_from_error(findings: list[Finding], out_of_reach: bool, code: int) -> None:
+    assert exit_code(findings, out_of_reach) == code
