@@ -13,13 +13,14 @@ import traceback
 from collections.abc import Callable
 from types import TracebackType
 
+from qd import registry as registry_module
 from qd.config.model import Config
 from qd.config.problems import Origin, Path
 from qd.errors import ConfigError, HandlerError
 from qd.registry import REGISTRY, Handler, Registry
 
 _LONGEST = 300
-_MACHINERY = (__file__, importlib.__file__)
+_MACHINERY = (__file__, importlib.__file__, registry_module.__file__)
 
 
 def load_handlers(config: Config, registry: Registry | None = None) -> Registry:

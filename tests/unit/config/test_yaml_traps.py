@@ -12,10 +12,10 @@ from qd.config.problems import dotted
 from qd.config.scalars import yaml_reading
 from tests.unit.config.judging import refused, told
 
-TRAPS = """
-no No NO yes on off true False y N ~ null NULL 0123 0o17 0b11 0x1F 1_000 12 -7 +7 010 12:30:00 22:00 1:2 1e3 1E3 1.5 .5 5.
-.inf -.Inf .nan 2026-01-01 2026-1-1
-""".split()
+WORDS = "no No NO yes on off true False y N ~ null NULL"
+NUMBERS = "0123 0o17 0b11 0x1F 1_000 12 -7 +7 010 12:30:00 22:00 1:2 1e3 1E3 1.5 .5 5. .inf -.Inf .nan"
+DATES = "2026-01-01 2026-1-1"
+TRAPS = [*WORDS.split(), *NUMBERS.split(), *DATES.split()]
 
 
 @pytest.mark.parametrize("trap", TRAPS)
