@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from qd import __version__
 from qd.clock import monotonic
@@ -28,6 +29,7 @@ from qd.daemon.notify import Notifier
 from qd.daemon.reload import Reloads, Say, needs_engine, said
 from qd.daemon.signals import Signals, install
 from qd.daemon.source import Source
+from qd.daemon.stacks import show_stacks
 from qd.daemon.stop import Stop
 from qd.daemon.supervisor import Supervisor
 from qd.daemon.watchdog import Proof, Watchdog
@@ -197,7 +199,8 @@ class Daemon:
         notifier, events, wake = self._notifier, self._events, self._signals.wake
         reloads = Reloads(setup, self._prepare, self._apply, notifier, events, wake, self._after_reload)
         watchdog = Watchdog(notifier, self._proof, events, notifier.watchdog_usec / 1e6)
-        return Supervisor(self._signals, notifier, self._engines, reloads, watchdog, self._pulse, events)
+        show = partial(show_stacks, self._log)
+        return Supervisor(self._signals, notifier, self._engines, reloads, watchdog, self._pulse, events, show)
 
     def _remark(self, config: Config) -> None:
         """Says what is allowed but probably not meant."""

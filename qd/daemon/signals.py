@@ -20,8 +20,11 @@ from types import FrameType
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
 RELOAD = signal.SIGHUP
+SHOW_STACKS = signal.SIGQUIT
 IGNORED = (signal.SIGUSR1, signal.SIGUSR2)
 """Taken and dropped. Not SIG_IGN: what is ignored stays ignored in the programs that handlers start."""
+
+TAKEN = (*STOPS, RELOAD, SHOW_STACKS, *IGNORED)
 
 
 class Signals:
@@ -36,13 +39,11 @@ class Signals:
 
     def install(self) -> None:
         """Takes over the signals; may be called again, should someone's module have taken them meanwhile."""
-        for number in (*STOPS, RELOAD, *IGNORED):
+        for number in TAKEN:
             signal.signal(number, self._queue)
             signal.siginterrupt(number, False)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        faulthandler.enable(file=sys.stderr)  # a crash, or systemd's SIGABRT, shows where everybody was
-        # Below Python, so that the stacks come out even while a C call holds the interpreter.
-        faulthandler.register(signal.SIGQUIT, file=sys.stderr, all_threads=True, chain=False)
+        faulthandler.enable(file=sys.stderr)  # a crash, or the watchdog's SIGABRT, shows where everybody was
 
     def _queue(self, number: int, _: FrameType | None) -> None:
         if self._ends_at_once and number in STOPS:
@@ -90,8 +91,7 @@ class Signals:
 
     def ignore(self) -> None:
         """The process is about to end with its own status: no late signal may change it."""
-        faulthandler.unregister(signal.SIGQUIT)
-        for number in (*STOPS, RELOAD, *IGNORED, signal.SIGQUIT):
+        for number in TAKEN:
             signal.signal(number, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
 

@@ -6,6 +6,7 @@ May import: the daemon's other parts. Owns: the phase that the daemon is in.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from signal import Signals as Name
 
@@ -13,7 +14,7 @@ from qd.clock import monotonic
 from qd.daemon.engines import Engines
 from qd.daemon.notify import Notifier
 from qd.daemon.reload import Reloads
-from qd.daemon.signals import RELOAD, STOPS, Signals
+from qd.daemon.signals import RELOAD, SHOW_STACKS, STOPS, Signals
 from qd.daemon.stop import BOUND, Stop
 from qd.daemon.watchdog import Watchdog
 from qd.events import DaemonFailed, DaemonStopped, DaemonStopping, Events
@@ -49,9 +50,11 @@ class Supervisor:
         watchdog: Watchdog,
         pulse: Pulse,
         events: Events,
+        show_stacks: Callable[[], None],
     ) -> None:
         self._signals, self._notifier, self._engines = signals, notifier, engines
         self._reloads, self._watchdog, self._pulse, self._events = reloads, watchdog, pulse, events
+        self._show_stacks = show_stacks
         self._word = Word()
         self.stop: Stop | None = None
         self.wrong: str | None = None
@@ -75,6 +78,8 @@ class Supervisor:
             self._stop(Name(number).name)
         elif number == RELOAD and self.stop is None:
             self._reloads.ask()
+        elif number == SHOW_STACKS:
+            self._show_stacks()
 
     def _turn(self) -> None:
         self._pulse.beat(PATIENCE)

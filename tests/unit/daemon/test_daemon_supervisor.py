@@ -48,6 +48,7 @@ class Bench:
 
     def __init__(self, grace: float) -> None:
         self.signals, self.told, self.heard, self.made = FakeSignals(), Told(), Heard(), Made()
+        self.shown = list[int]()
         self.config = Config(shutdown=ShutdownConfig(grace=grace))
         engines = Engines(self.heard.events, self.made)
         setup = setup_of(self.config)
@@ -60,7 +61,7 @@ class Bench:
         watchdog = Watchdog(self.told.notifier(), Proof(list), self.heard.events, 0.0)
         self.supervisor = Supervisor(
             cast(Signals, self.signals), self.told.notifier(), engines, self.reloads, watchdog, self.pulse,
-            self.heard.events,
+            self.heard.events, lambda: self.shown.append(1),
         )  # fmt: skip
         self.thread = threading.Thread(target=self.supervisor.run, daemon=True)
         self.thread.start()
@@ -164,6 +165,12 @@ def test_the_main_loop_gives_a_sign_of_life_each_turn(bench: Bench) -> None:
 def test_signals_that_mean_nothing_change_nothing(bench: Bench) -> None:
     bench.signals.send(*[signal.SIGUSR1, signal.SIGUSR2] * 50)
     wait_for(lambda: bench.told == ["STATUS ready, 0 jobs running"], 5, "a turn")
+    assert not bench.heard and not bench.ended()
+
+
+def test_sigquit_shows_the_stacks_and_the_loop_goes_on(bench: Bench) -> None:
+    bench.signals.send(signal.SIGQUIT, signal.SIGQUIT)
+    wait_for(lambda: len(bench.shown) == 2, 5, "the stacks")
     assert not bench.heard and not bench.ended()
 
 
