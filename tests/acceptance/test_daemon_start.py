@@ -12,7 +12,6 @@ import pytest
 
 from tests.support.daemon import Daemon, Qd
 from tests.support.mariadb import MariaDB, free_port
-from tests.support.server import PASSWORD
 from tests.support.waiting import wait_for
 
 
@@ -70,7 +69,7 @@ def test_a_wrong_password_is_78_and_is_not_said(qd: Qd) -> None:
 
 def test_a_database_without_tables_is_78_and_says_what_to_run(qd: Qd) -> None:
     name = qd.server.new_database(schema=False)
-    qd.server.run(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {name}.* TO 'qd'@'%'")
+    qd.server.run(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {name}.* TO '{qd.user}'@'%'")
     qd.write(database={"name": name})
     line = refused(qd.start(ready=False), 78)
     qd.server.drop_database(name)
@@ -129,10 +128,9 @@ def test_a_password_that_turns_wrong_later_is_retried_and_told(frail: Qd) -> Non
     frail.server.start()
     wait_for(lambda: "denied" in daemon.get("/readyz")[1], 20, "the reason in /readyz")
     assert daemon.get("/livez")[0] == 200
-    frail.server.run("ALTER USER 'qd'@'%' IDENTIFIED BY 'another'")
+    frail.server.run(f"ALTER USER '{frail.user}'@'%' IDENTIFIED BY 'another'")
     (job,) = frail.enqueue("nap", seconds=0)
     wait_for(lambda: frail.ran("end", job), 40, "a job to run once the password is right")
-    frail.server.run(f"ALTER USER 'qd'@'%' IDENTIFIED BY '{PASSWORD}'")
     assert daemon.stop() == 0
 
 

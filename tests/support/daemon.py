@@ -16,7 +16,7 @@ from typing import Any
 
 from qd.clock import monotonic
 from tests.support.mariadb import free_port
-from tests.support.server import PASSWORD, ROOT, Server
+from tests.support.server import ROOT, Server
 from tests.support.waiting import wait_for
 
 START = 30.0
@@ -71,9 +71,13 @@ class Qd:
         self.file, self.ledger = folder / "qd.yaml", folder / "ledger"
         self.port = free_port()
         self.started: list[Daemon] = []
+        login = server.config(database)
+        self.user = login.user
         self.config: dict[str, Any] = {
             "database": {
-                "host": server.host, "port": server.port, "name": database, "user": "qd", "password": PASSWORD,
+                "host": server.host, "port": server.port, "name": database,
+                "user": login.user,
+                "password": str(login.password),
                 "connect_timeout": "1s", "statement_timeout": "1s",
             },
             "handlers": {"modules": [HANDLERS]},
