@@ -51,7 +51,7 @@ def test_a_malformed_request_is_a_bare_400(
     assert capfd.readouterr() == ("", "")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None, database=None)
 @given(st.binary(max_size=300) | st.lists(st.sampled_from(MALFORMED)).map(b"".join))
 def test_any_bytes_are_a_request_or_malformed(head: bytes) -> None:
     try:

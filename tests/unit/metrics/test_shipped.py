@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -35,6 +36,7 @@ def run(program: str, *arguments: str) -> str:
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
+@cache
 def series_names() -> set[str]:
     """The names that a query may use."""
     suffixes = {"histogram": ("_bucket", "_sum", "_count")}
