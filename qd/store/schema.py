@@ -33,7 +33,7 @@ LOCK_WAIT = 60.0
 
 _LOCK_STEP = 5  # seconds; below any statement's time limit
 _TABLE_WAIT = 10  # seconds
-_LOCK = "CONCAT('qd.migrate.', SHA1(DATABASE()))"
+_LOCK = "CONCAT('qd.migrate.', LEFT(SHA2(DATABASE(), 256), 40))"
 _ALREADY_THERE = frozenset({1050, 1060, 1061, 1091, 1826, 3822})
 """Table, column, index or check that an interrupted run made, or one that it dropped."""
 

@@ -174,7 +174,7 @@ def test_a_migration_that_waits_in_vain_for_another_says_so(
     monkeypatch.setattr(schema, "LOCK_WAIT", 0.0)
     monkeypatch.setattr(schema, "_LOCK_STEP", 0)
     with migrator(mariadb, empty) as first, migrator(mariadb, empty) as second:
-        first.execute("SELECT GET_LOCK(CONCAT('qd.migrate.', SHA1(DATABASE())), 1)")
+        first.execute("SELECT GET_LOCK(CONCAT('qd.migrate.', LEFT(SHA2(DATABASE(), 256), 40)), 1)")
         assert first.fetchall() == [(1,)]
         with pytest.raises(schema.ServerBusy, match="another migration"):
             migrate(second, MYSQL)

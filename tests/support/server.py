@@ -29,12 +29,13 @@ class Server:
     Attributes:
         host, port: where it listens.
         socket: the path of its unix socket, or None where it isn't known.
+        prefix: of the accounts' names, so that those which a server has already are left alone.
     """
 
     socket: str | None = None
 
-    def __init__(self, host: str, port: int, admin: str, password: str) -> None:
-        self.host, self.port = host, port
+    def __init__(self, host: str, port: int, admin: str, password: str, prefix: str = "") -> None:
+        self.host, self.port, self.prefix = host, port, prefix
         self._admin, self._password = admin, password
 
     def connect(self, database: str | None = None, user: str | None = None, **more: Any) -> Any:
@@ -45,8 +46,8 @@ class Server:
         """
         password = self._password if user is None else PASSWORD
         arguments: dict[str, Any] = {"host": self.host, "port": self.port, "connection_timeout": 10}
-        arguments |= {"user": user or self._admin, "password": password, "database": database, **more}
-        return mysql.connector.connect(**arguments)
+        arguments |= {"user": self.prefix + user if user else self._admin, "password": password, "database": database}
+        return mysql.connector.connect(**(arguments | more))
 
     def run(self, sql: str, params: tuple[Any, ...] = (), database: str | None = None) -> list[tuple[Any, ...]]:
         """Runs one statement as the administrator, commits, and returns the rows it gave, if any."""
@@ -74,7 +75,7 @@ class Server:
             self.load(name, ROOT / "schema.sql")
             self.grant(name)
         else:
-            self._apply(name, [line for line in _grants(name) if f"ON {name}.*" in line or "CREATE USER" in line])
+            self._apply(name, [line for line in self._grants(name) if f"ON {name}.*" in line or "CREATE USER" in line])
         return name
 
     def drop_database(self, name: str) -> None:
@@ -87,13 +88,17 @@ class Server:
 
     def grant(self, database: str) -> None:
         """Gives the accounts of docs/grants.sql (`qd_migrator`, `qd`, `shop`) their rights here."""
-        self._apply(database, _grants(database))
+        self._apply(database, self._grants(database))
 
     def config(self, database: str, user: str = "qd", **more: Any) -> DatabaseConfig:
         """What qd needs to know to use this database as one of the accounts of docs/grants.sql."""
-        return DatabaseConfig(
-            driver="mysql", host=self.host, port=self.port, name=database, user=user, password=PASSWORD, **more
-        )
+        place = {"host": self.host, "port": self.port, "name": database}
+        return DatabaseConfig(driver="mysql", **place, user=self.prefix + user, password=PASSWORD, **more)
+
+    def _grants(self, database: str) -> list[str]:
+        script = (ROOT / "docs" / "grants.sql").read_text()
+        script = re.sub(r" ON qd\.", f" ON {database}.", script)
+        return statements(re.sub(r"'(\w+)'@", rf"'{self.prefix}\1'@", script))
 
     def _apply(self, database: str, script: list[str]) -> None:
         with closing(self.connect(database, autocommit=True)) as connection, closing(connection.cursor()) as cursor:
@@ -107,20 +112,12 @@ def statements(script: str) -> list[str]:
     return [statement.strip() for statement in re.split(r";\s*$", bare, flags=re.MULTILINE) if statement.strip()]
 
 
-def _grants(database: str) -> list[str]:
-    return [re.sub(r" ON qd\.", f" ON {database}.", line) for line in statements(_grants_file().read_text())]
-
-
-def _grants_file() -> Path:
-    return ROOT / "docs" / "grants.sql"
-
-
 def server_from_dsn(dsn: str) -> Server:
     """The server that `mysql://user:password@host:port` names; the account must be an administrator's."""
     url = urlsplit(dsn)
     if url.scheme != "mysql" or not url.hostname or not url.username:
         raise ServerMissing(f"QD_TEST_DSN must be mysql://user:password@host:port, not {dsn!r}")
-    server = Server(url.hostname, url.port or 3306, unquote(url.username), unquote(url.password or ""))
+    server = Server(url.hostname, url.port or 3306, unquote(url.username), unquote(url.password or ""), "qdt_")
     if not server.answers():
         raise ServerMissing(f"the server of QD_TEST_DSN, {url.hostname}:{server.port}, does not answer")
     return server

@@ -47,7 +47,7 @@ def _connector(*, pure: bool = False, **kind: bool) -> Opener:
 def _pymysql(kind: str) -> Opener:
     def opened(server: Server, database: str) -> Caller:
         place = {"host": server.host, "port": server.port, "database": database, "connect_timeout": 10}
-        connection = pymysql.connect(user="shop", password=PASSWORD, **place)
+        connection = pymysql.connect(user=f"{server.prefix}shop", password=PASSWORD, **place)
         cursor = getattr(pymysql.cursors, kind)
         return Caller(connection, lambda: connection.cursor(cursor), lambda sql: server.run(sql, database=database))
 
@@ -59,7 +59,7 @@ def _mysqlclient(kind: str) -> Opener:
         driver = pytest.importorskip("MySQLdb", reason="mysqlclient is not installed")
         kinds = importlib.import_module("MySQLdb.cursors")
         place = {"host": server.host, "port": server.port, "database": database, "connect_timeout": 10}
-        connection = driver.connect(user="shop", password=PASSWORD, **place)
+        connection = driver.connect(user=f"{server.prefix}shop", password=PASSWORD, **place)
         cursor = getattr(kinds, kind)
         return Caller(connection, lambda: connection.cursor(cursor), lambda sql: server.run(sql, database=database))
 
@@ -90,11 +90,8 @@ def sqlite_caller(path: Path, *, create: bool = True) -> Caller:
         migrate(Percent(connection.cursor()), SQLITE)
         connection.commit()
 
-
     def committed(sql: str) -> list[tuple[Any, ...]]:
         with closing(sqlite3.connect(path)) as other:
             return other.execute(sql).fetchall()
 
     return Caller(connection, connection.cursor, committed)
-
-

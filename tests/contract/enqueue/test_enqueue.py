@@ -12,13 +12,13 @@ import pytest
 import qd
 from qd.errors import BadInput
 from qd.payload import RawJson
-from tests.contract.callers import Caller
+from tests.contract.enqueue.callers import Caller
 
 GIVEN = "SELECT id, queue, type, payload, priority, unique_key, max_attempts, lane, attempts, reserved_by FROM qd_jobs"
 
 
 def test_a_job_is_written_as_it_was_given(caller: Caller) -> None:
-    payload = {"to": 7, "text": "Zoë's \"50 %\" \\ 😀\n"}
+    payload = {"to": 7, "text": 'Zoë\'s "50 %" \\ 😀\n'}
     job = qd.enqueue(
         caller.cursor(), "send_email", payload, queue="mails", priority="high", unique_key="é'%s\\", max_attempts=9
     )
@@ -132,8 +132,9 @@ def test_at_is_a_moment_in_any_zone_and_never_in_the_past(caller: Caller) -> Non
 
 
 def test_the_database_can_be_named(mysql_caller: Caller, mysql_database: str) -> None:
+    with closing(mysql_caller.connection.cursor()) as plain:
+        plain.execute("USE information_schema")
     cursor = mysql_caller.cursor()
-    cursor.execute("USE information_schema")
     one = qd.enqueue(cursor, "t", database=mysql_database)
     two, three = qd.enqueue_many(cursor, [qd.NewJob("t"), qd.NewJob("t", unique_key="k")], database=mysql_database)
     mysql_caller.connection.commit()
@@ -141,7 +142,7 @@ def test_the_database_can_be_named(mysql_caller: Caller, mysql_database: str) ->
 
 
 def test_an_attached_database_of_sqlite_can_be_named(tmp_path: Any) -> None:
-    from tests.contract.callers import sqlite_caller
+    from tests.contract.enqueue.callers import sqlite_caller
 
     sqlite_caller(tmp_path / "qd.sqlite3").connection.close()
     with closing(sqlite_caller(tmp_path / "shop.sqlite3", create=False).connection) as shop:
