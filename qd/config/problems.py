@@ -64,7 +64,7 @@ class Problems:
 
     Attributes:
         file: as the user named it.
-        bad: the paths with a problem; rules between keys leave those out.
+        bad: the paths of values that are wrong in themselves; rules between keys leave those out.
     """
 
     def __init__(self, file: str) -> None:
@@ -74,14 +74,18 @@ class Problems:
         self._found: list[tuple[int, str]] = []
 
     def add(self, line: int, path: Path, message: str) -> None:
-        """Notes a problem of the value at `path`."""
+        """Notes that the value at `path` is wrong in itself: no rule can judge it."""
         self.bad.add(path)
         self._around.update(path[:n] for n in range(len(path)))
+        self.tell(line, path, message)
+
+    def tell(self, line: int, path: Path, message: str) -> None:
+        """Notes a problem of a value that can be judged: it breaks a rule, and may break others too."""
         key = f"{dotted(path)}: " if path else ""
         self._found.append((line, f"{self.file}:{line}: {key}{message}"))
 
     def sound(self, path: Path) -> bool:
-        """Whether neither the value, nor what it stands in, nor what stands in it has a problem."""
+        """Whether neither the value, nor what it stands in, nor what stands in it is wrong in itself."""
         return path not in self._around and not any(path[:n] in self.bad for n in range(len(path) + 1))
 
     def __bool__(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from qd.config.limits import is_loopback, listen_address
-from qd.config.model import Config, QueueConfig, WorkerConfig
+from qd.config.model import Config, WorkerConfig
 from qd.config.problems import Path, Problems, dotted
 from qd.config.reader import Reader, hint
 from qd.duration import spell
@@ -43,7 +43,7 @@ class Draft:
         lines = self.reader.lines
         around = [path[:n] for n in range(len(path), 0, -1)] + [("queues",)]
         line = next((lines[near] for near in around if near in lines), 1)
-        self.problems.add(line, path, message)
+        self.problems.tell(line, path, message)
 
     def clash(self, *parts: tuple[Path, str]) -> None:
         """A contradiction between keys, told once a line."""
@@ -52,7 +52,7 @@ class Draft:
             line = self.reader.lines.get(path)
             if line is not None and line not in told:
                 told.add(line)
-                self.problems.add(line, path, message)
+                self.problems.tell(line, path, message)
 
 
 def check(draft: Draft) -> None:
@@ -105,26 +105,36 @@ def _queues(draft: Draft) -> None:
         draft.wrong(("queues",), "names no queue; write at least one, or leave it out for the queue default")
     for name, queue in draft.config.queues.items():
         path = ("queues", name)
-        _lease(draft, path, queue)
         base, cap = (*path, "backoff", "base"), (*path, "backoff", "cap")
         _ordered(draft, base, queue.backoff.base, cap, queue.backoff.cap)
         if draft.given((*path, "memory")) and draft.sound((*path, "memory")):
             words = "needs executor: process, which is not in this version; leave it null"
             draft.wrong((*path, "memory"), words)
+    _leases(draft)
 
 
-def _lease(draft: Draft, queue: Path, values: QueueConfig) -> None:
-    lease, statement = (*queue, "lease"), ("database", "statement_timeout")
-    if not draft.sound(lease, statement):
-        return
+def _leases(draft: Draft) -> None:
+    """A lease outlasts the statements that may hang before it is renewed."""
+    statement: Path = ("database", "statement_timeout")
     limit = draft.config.database.statement_timeout
     least = LEASE_STATEMENTS * limit
-    if values.lease < least:
-        words = (
-            f"{dotted(lease)} ({spell(values.lease)}) is under {LEASE_STATEMENTS} times {dotted(statement)} "
+    leases: dict[Path, float] = {("queues", name, "lease"): queue.lease for name, queue in draft.config.queues.items()}
+    short = {path: lease for path, lease in leases.items() if lease < least and draft.sound(path, statement)}
+    if not short:
+        return
+
+    def words(path: Path) -> str:
+        return (
+            f"{dotted(path)} ({spell(short[path])}) is under {LEASE_STATEMENTS} times {dotted(statement)} "
             f"({LEASE_STATEMENTS} x {spell(limit)}); make the lease at least {spell(least)}, or the other shorter"
         )
-        draft.clash((lease, words), (statement, words))
+
+    lines = draft.reader.lines
+    for path in short:
+        if path in lines:
+            draft.wrong(path, words(path))
+    if statement in lines and lines[statement] not in [lines.get(path) for path in short]:
+        draft.wrong(statement, words(min(short, key=lambda path: short[path])))
 
 
 def _ordered(draft: Draft, low: Path, least: float, high: Path, most: float, unit: str = "s") -> None:

@@ -71,6 +71,20 @@ def test_a_lease_under_three_statement_timeouts_names_both(text: str, place: str
     told(text, place, "lease", "database.statement_timeout", "at least")
 
 
+def test_every_lease_that_is_too_short_is_told_and_the_statement_timeout_once() -> None:
+    queues = "".join(
+        f"  {name}: {{lease: {lease}s}}\n" for name, lease in (("default", 50), ("b", 40), ("c", 61), ("d", 59))
+    )
+    problems = refused("database:\n  statement_timeout: 20s\nqueues:\n" + queues)
+    assert [problem.split(": ")[:2] for problem in problems] == [
+        ["qd.yaml:2", "database.statement_timeout"],
+        ["qd.yaml:4", "queues.default.lease"],
+        ["qd.yaml:5", "queues.b.lease"],
+        ["qd.yaml:7", "queues.d.lease"],
+    ]
+    assert "queues.b.lease (40s)" in problems[0]
+
+
 def test_a_lease_under_three_seconds_is_refused() -> None:
     text = "database: {statement_timeout: 500ms}\nqueues:\n  default:\n    lease: 2999ms\n"
     told(text, "4: queues.default.lease", "from 3s to 1d", "3 times database.statement_timeout")
