@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from qd.cli.check import exit_code, of_limits
 from qd.cli.root import cli
 from qd.config.model import Config, DatabaseConfig, QueueConfig
+from qd.registry import REGISTRY
 from qd.store.protocol import Finding
 from tests.unit.cli.shop import Shop
 
@@ -87,7 +88,10 @@ def test_handlers_that_expect_an_unknown_queue_are_a_warning(tmp_path: Path, mon
     (tmp_path / "declaring_handlers.py").write_text(
         "import qd\n\n@qd.handler('declared', queues=['mials'])\ndef declared(job): pass\n"
     )
-    result = check(write(tmp_path, "handlers: {modules: [declaring_handlers]}\n"), "--offline")
+    try:
+        result = check(write(tmp_path, "handlers: {modules: [declaring_handlers]}\n"), "--offline")
+    finally:
+        REGISTRY.remove("declared")  # it is this process's, which runs other tests
     assert result.exit_code == 0
     assert "declared expects queues that `queues:` lacks: mials" in result.stdout
 
