@@ -1,47 +1,55 @@
-"""Fixtures of the tests of what applications call."""
+"""The store suite's fixtures: every test with `bench` runs over SQLite and MariaDB, both claim paths."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
+from functools import partial
 
 import pytest
 
-from tests.contract.admin_bench import Bench
-from tests.contract.callers import CALLERS, Caller, sqlite_caller
+from qd.config.model import DatabaseConfig
+from qd.events import Events
+from qd.store.mysql.database import MySqlDatabase
+from qd.store.protocol import ClaimPath
+from qd.store.sqlite.database import SqliteDatabase
+from tests.contract.bench import Bench
 from tests.support.server import Server
 
-
-@pytest.fixture(params=CALLERS)
-def mysql_caller(request: pytest.FixtureRequest, mariadb: Server, mysql_database: str) -> Iterator[Caller]:
-    """An application with each kind of cursor on a fresh database, as the account `shop`."""
-    caller = CALLERS[request.param](mariadb, mysql_database)
-    yield caller
-    with suppress(Exception):  # a test may have broken it on purpose
-        caller.connection.close()
+SERVER_KINDS = ("mariadb", "conditional")
 
 
-@pytest.fixture(params=[*CALLERS, "sqlite"])
-def caller(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Caller]:
-    """As mysql_caller, and sqlite3's."""
-    if request.param == "sqlite":
-        caller = sqlite_caller(tmp_path / "qd.sqlite3")
-    else:
-        mariadb = request.getfixturevalue("mariadb")
-        caller = CALLERS[request.param](mariadb, request.getfixturevalue("mysql_database"))
-    yield caller
-    with suppress(Exception):  # a test may have broken it on purpose
-        caller.connection.close()
-
-
-@pytest.fixture(params=["mysql", "sqlite"])
-def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
-    """A fresh database of each kind, as the daemon's account."""
-    if request.param == "mysql":
-        made = Bench(request.getfixturevalue("mysql_config"), request.getfixturevalue("mariadb"))
-    else:
-        made = Bench(request.getfixturevalue("sqlite_config"))
-        made.database.migrate()
+@pytest.fixture(params=["sqlite", *SERVER_KINDS])
+def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    """A fresh database of each kind."""
+    made = _sqlite(request) if request.param == "sqlite" else _server(request, request.param)
     yield made
     made.close()
+
+
+@pytest.fixture(params=SERVER_KINDS)
+def server_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    """A fresh database on MariaDB, claims with SKIP LOCKED and without."""
+    made = _server(request, request.param)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def mariadb_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    """A fresh database on MariaDB as it is."""
+    made = _server(request, "mariadb")
+    yield made
+    made.close()
+
+
+def _sqlite(request: pytest.FixtureRequest) -> Bench:
+    config: DatabaseConfig = request.getfixturevalue("sqlite_config")
+    SqliteDatabase(config, Events()).migrate()
+    return Bench("sqlite", config, partial(SqliteDatabase, config))
+
+
+def _server(request: pytest.FixtureRequest, kind: str) -> Bench:
+    server: Server = request.getfixturevalue("mariadb")
+    config: DatabaseConfig = request.getfixturevalue("mysql_config")
+    path = ClaimPath.CONDITIONAL if kind == "conditional" else None
+    return Bench(kind, config, partial(MySqlDatabase, config, claim_path=path), server)
