@@ -10,7 +10,7 @@ import click
 from qd.cli import ending, paging
 from qd.cli.context import Cli, pass_cli
 from qd.cli.jobs import each, past_attempts
-from qd.cli.shape import brief, job_json, priority, stamp
+from qd.cli.shape import brief, job_json, payload_text, priority, stamp
 from qd.cli.terminal import CUT, confirm, facts, plural, progress, safe, show_json, table
 from qd.duration import spell
 from qd.errors import NotFound, Refused
@@ -195,6 +195,6 @@ def _facts(row: FailedRow) -> list[tuple[str, object]]:
         ("job", row.job_id), ("queue", row.queue), ("type", row.type), ("reason", row.reason),
         ("priority", priority(row.priority)), ("attempts", row.attempts), ("unique key", row.unique_key or "-"),
         ("enqueued", stamp(row.created_at)), ("failed", stamp(row.failed_at)),
-        ("last claim", row.reserved_by or "-"), ("payload", row.payload), ("error", row.error or "-"),
+        ("last claim", row.reserved_by or "-"), ("payload", payload_text(row)), ("error", row.error or "-"),
         ("traceback", row.traceback or "-"), ("history", past_attempts(row.history)),
     ]  # fmt: skip

@@ -11,7 +11,7 @@ import click
 
 from qd.cli import ending, paging
 from qd.cli.context import Cli, pass_cli
-from qd.cli.shape import away, brief, job_json, priority, stamp
+from qd.cli.shape import away, brief, job_json, payload_text, priority, stamp
 from qd.cli.terminal import CUT, confirm, facts, plural, progress, safe, show_json, table
 from qd.errors import QdError, StoreError
 from qd.store.protocol import Filter, JobRow
@@ -162,7 +162,7 @@ def _facts(row: JobRow, now: datetime, policy_attempts: int) -> list[tuple[str, 
         ("lease ends" if row.reserved_by else "due", due),
         ("reserved by", row.reserved_by or "nobody"), ("reserved at", stamp(row.reserved_at) or "-"),
         ("unique key", row.unique_key or "-"), ("enqueued", stamp(row.created_at)),
-        ("payload", row.payload), ("last error", row.last_error or "-"), ("history", past_attempts(row.history)),
+        ("payload", payload_text(row)), ("last error", row.last_error or "-"), ("history", past_attempts(row.history)),
     ]  # fmt: skip
 
 

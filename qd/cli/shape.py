@@ -14,6 +14,9 @@ from qd.duration import spell
 from qd.job import PRIORITIES
 from qd.store.protocol import DaemonRow, FailedRow, JobRow, QueueDepth
 
+SHOWN_PAYLOAD = 65_536
+"""Characters of a payload that are shown to people."""
+
 _NAMES = {number: name for name, number in PRIORITIES.items()}
 
 
@@ -45,6 +48,13 @@ def job_json(row: JobRow | FailedRow) -> dict[str, Any]:
     made = _plain(asdict(row))
     made["payload_cut"] = len(row.payload.encode("utf-8", "replace")) < row.payload_bytes
     return made
+
+
+def payload_text(row: JobRow | FailedRow) -> str:
+    """A payload for people; of a huge one only the beginning."""
+    if len(row.payload) <= SHOWN_PAYLOAD:
+        return row.payload
+    return f"{row.payload[:SHOWN_PAYLOAD]}\n... cut; it has {row.payload_bytes:,} bytes, --json shows all"
 
 
 def depth_json(depth: QueueDepth, known: bool) -> dict[str, Any]:

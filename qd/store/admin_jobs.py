@@ -107,7 +107,16 @@ def past_attempts(value: Any) -> list[dict[str, Any]]:
         return [{"error": as_text(value)[:CUT_PAYLOAD]}]
     if not isinstance(entries, list):
         entries = [entries]
-    return [entry if isinstance(entry, dict) else {"error": str(entry)} for entry in entries]
+    return [_flat(entry) if isinstance(entry, dict) else {"error": _scalar(entry)} for entry in entries]
+
+
+def _flat(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: _scalar(value) for key, value in entry.items()}
+
+
+def _scalar(value: Any) -> Any:
+    """A value of an entry; qd writes no lists or objects there, and deep ones would break who shows them."""
+    return value if value is None or isinstance(value, (str, int, float)) else f"({type(value).__name__})"
 
 
 def select_jobs(dialect: Dialect, *, whole: bool) -> str:

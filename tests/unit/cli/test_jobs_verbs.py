@@ -54,6 +54,7 @@ def test_a_huge_payload_is_cut_in_a_list_and_marked_in_json(shop: Shop) -> None:
     assert row["payload_cut"]
     assert row["payload_bytes"] == 200_002
     assert not shop.json("jobs", "show", "1")["payload_cut"]
+    assert "200,002 bytes, --json shows all" in shop.ok("jobs", "show", "1")
 
 
 def test_several_ids_are_all_tried_and_each_failure_is_said(shop: Shop) -> None:
