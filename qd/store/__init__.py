@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from qd.config.model import DatabaseConfig
 from qd.events import Events
+from qd.store.dialect import Session
+from qd.store.outage import OutageRecord
 from qd.store.protocol import Database
 
 
@@ -23,3 +25,20 @@ def open_database(config: DatabaseConfig, events: Events) -> Database:
     from qd.store.mysql.database import MySqlDatabase
 
     return MySqlDatabase(config, events)
+
+
+def open_session(config: DatabaseConfig, name: str) -> Session:
+    """A session for who only enqueues: connects at its first transaction, tells nobody of outages.
+
+    Args:
+        name: of its connection, seen on the server.
+    """
+    record = OutageRecord(Events())
+    if config.driver == "sqlite":
+        from qd.store.sqlite.session import SqliteSession
+
+        return SqliteSession(name, config.path, config.statement_timeout, record)
+    from qd.store.mysql.connection import connect
+    from qd.store.mysql.session import MySqlSession
+
+    return MySqlSession(name, lambda: connect(config, name), record, lambda connection, first: None)

@@ -12,6 +12,7 @@ from typing import Any
 from qd.errors import BadInput
 
 _DRIVERS = {"mysql.connector": "mysql", "pymysql": "mysql", "MySQLdb": "mysql", "sqlite3": "sqlite"}
+_DRIVERS |= {"qd.store.mysql": "mysql", "qd.store.sqlite": "sqlite"}  # a Client's
 _UNWRAP = 4  # a framework's cursor around the driver's, e.g. Django's with its debug wrapper
 
 
@@ -37,6 +38,11 @@ class CallersCursor:
     def rows(self) -> list[tuple[Any, ...]]:
         """All rows of the last statement, whatever shape this cursor gives them."""
         return [_tuple(row) for row in self.raw.fetchall()]
+
+    @property
+    def prepares(self) -> bool:
+        """Whether it sends prepared statements, which MySQL Connector is slow to make of many rows."""
+        return "Prepared" in type(self.raw).__name__
 
     @property
     def rowcount(self) -> int:

@@ -20,6 +20,7 @@ from qd.store.new_row import NewRow, new_row
 ROWS = 1000
 """Rows that one INSERT of `enqueue_many` has at most."""
 
+_ROWS_PREPARED = 50  # the driver's time grows with the square of the placeholders
 _LARGE = 65536  # bytes; below this no server's max_allowed_packet is asked for
 _STATEMENT = 4096  # bytes that a statement has beside its rows
 _COLUMNS = "queue, type, payload, priority, unique_key, max_attempts"
@@ -99,7 +100,7 @@ def enqueue_many(cursor: Any, jobs: Iterable[NewJob], *, database: str | None = 
         _check_size(row, packet, f"job {number}: ")
     with _utc(own, needed=any(row.waits for row in rows)):
         ids: list[int] = []
-        for chunk in _chunks(rows, packet):
+        for chunk in _chunks(rows, packet, _ROWS_PREPARED if own.prepares else ROWS):
             ids += _insert_chunk(own, name, chunk, step, autocommit == 1)
         return ids
 
@@ -111,12 +112,12 @@ def _numbered(number: int, job: NewJob) -> NewRow:
         raise BadInput(f"job {number}: {refused}") from None
 
 
-def _chunks(rows: Sequence[NewRow], packet: int) -> Iterator[list[NewRow]]:
-    """Parts that are one statement each: 1,000 rows, and under max_allowed_packet."""
+def _chunks(rows: Sequence[NewRow], packet: int, most: int) -> Iterator[list[NewRow]]:
+    """Parts that are one statement each: at most so many rows, and under max_allowed_packet."""
     chunk: list[NewRow] = []
     room = packet - _STATEMENT
     for row in rows:
-        if chunk and (len(chunk) == ROWS or row.size() > room):
+        if chunk and (len(chunk) == most or row.size() > room):
             yield chunk
             chunk, room = [], packet - _STATEMENT
         chunk.append(row)

@@ -1,0 +1,124 @@
+"""The verbs of `qd.enqueue` with a connection of their own, for who has no transaction to join.
+
+May import: store, waking, config, and for `drain` the daemon's engine, at its first use.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from qd.config import load_config
+from qd.config.model import Config
+from qd.errors import TransactionFailed
+from qd.job import NewJob
+from qd.store import open_session
+from qd.store.dialect import Cursor
+from qd.store.enqueue import enqueue, enqueue_many
+from qd.waking import wake
+
+if TYPE_CHECKING:
+    from qd.daemon.work import WorkReport
+
+T = TypeVar("T")
+
+TRIES = 5
+"""How often an enqueue is sent that the server undid as a whole (a deadlock, a lock not given)."""
+
+
+class Client:
+    """Enqueues in transactions of its own, and wakes this host's daemons after each commit.
+
+    May be shared between threads: its one connection, opened at the first call, serves them one
+    after the other. Use it as a context manager, or call `close`.
+
+    Every verb raises `qd.BadInput` (nothing was written) or a `qd.StoreError`. One of these deserves
+    care: a `ConnectionLost` whose `outcome_unknown` is True came from the COMMIT; the job may or may
+    not be there, and only a unique key makes enqueuing it again harmless.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._session = open_session(config.database, "client")
+        self._lock = threading.Lock()
+
+    @classmethod
+    def from_config(cls, path: str | None = None) -> Client:
+        """A client of the database that a configuration file names.
+
+        Args:
+            path: the file; None looks for it as the command line does.
+
+        Raises:
+            ConfigError: with every problem of the file.
+        """
+        return cls(load_config(path))
+
+    def enqueue(
+        self,
+        type: str,
+        payload: Any = None,
+        *,
+        queue: str = "default",
+        delay: float | timedelta = 0,
+        priority: str | int = "normal",
+        unique_key: str | None = None,
+        max_attempts: int | None = None,
+        at: datetime | None = None,
+    ) -> int:
+        """Adds a job, committed; its id. The arguments are those of `qd.enqueue`."""
+
+        def work(cursor: Cursor) -> int:
+            return enqueue(
+                cursor, type, payload, queue=queue, delay=delay, priority=priority,
+                unique_key=unique_key, max_attempts=max_attempts, at=at,
+            )  # fmt: skip
+
+        job_id = self._committed(work)
+        if not delay and at is None:
+            wake(queue)
+        return job_id
+
+    def enqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
+        """Adds many jobs in one transaction, committed; their ids in order. See `qd.enqueue_many`."""
+        given = list(jobs)
+        ids = self._committed(lambda cursor: enqueue_many(cursor, given))
+        wake(*{job.queue for job in given if not job.delay})
+        return ids
+
+    def drain(self, queues: Sequence[str]) -> WorkReport:
+        """Runs jobs of these queues in this process until none is ready; delayed ones aren't waited for.
+
+        The handlers are those of the configuration and those that this process has registered.
+
+        Returns:
+            How many attempts succeeded, failed and were given back.
+        """
+        from qd.daemon.work import drain
+
+        return drain(self._config, [queues] if isinstance(queues, str) else queues)
+
+    def close(self) -> None:
+        """Closes the connection; the next call would open a new one."""
+        with self._lock:
+            self._session.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _committed(self, work: Callable[[Cursor], T]) -> T:
+        with self._lock:
+            for _ in range(TRIES - 1):
+                try:
+                    return self._session.transaction(work)
+                except TransactionFailed:  # undone as a whole: nothing stands that could be there twice
+                    continue
+            return self._session.transaction(work)
