@@ -25,6 +25,9 @@ from qd.errors import QdError
 
 OK, WRONG, USAGE = 0, 1, 2
 
+INSTALLED = (b"site-packages", b"dist-packages")
+"""Folders within the standard library's that aren't part of it."""
+
 
 class Interrupted(BaseException):
     """A signal asked the demo to end."""
@@ -53,7 +56,8 @@ def run(folder: str | None = None, *, mysql: bool = False) -> int:
         return USAGE
     try:
         with signals_as_exceptions(), own_folder(errors) as own:
-            Rehearsal(console, root, own).run(mysql)
+            others = [os.path.join(root, name) for name in INSTALLED] if folder is None else []
+            Rehearsal(console, root, own, leave_out=others).run(mysql)
     except Interrupted as interrupted:
         say(errors, f"qd demo: ended by {interrupted}; nothing of it is left")
         return 128 + interrupted.number

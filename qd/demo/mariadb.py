@@ -99,9 +99,9 @@ class PrivateMariaDB:
         init.write_text(f"ALTER USER root@localhost IDENTIFIED BY '{self._root_password}';\n")
         options = [f"--datadir={self.folder / 'data'}", "--skip-test-db", "--skip-name-resolve", *_as_root()]
         options += ["--auth-root-authentication-method=normal", "--innodb-log-file-size=16M"]
-        done = subprocess.run([install, "--no-defaults", *options], capture_output=True, check=False)
-        if done.returncode != 0:
-            raise ServerUnavailable(f"mariadb-install-db failed: {process.last_words(done.stdout + done.stderr)}")
+        log = self.folder / "install.log"
+        if process.run([install, "--no-defaults", *options], log) != 0:
+            raise ServerUnavailable(f"mariadb-install-db failed: {process.last_words(log.read_bytes())}")
 
     def _await_answer(self, within: float) -> None:
         assert self._process is not None
@@ -110,7 +110,9 @@ class PrivateMariaDB:
             if self._answers():
                 return
             pause.wait(0.05)
-        logs = b"".join(log.read_bytes() for log in sorted(self.folder.glob("*.log"), reverse=True))
+        logs = b"".join(
+            log.read_bytes() for log in (self.folder / "out.log", self.folder / "error.log") if log.exists()
+        )
         raise ServerUnavailable(f"the private MariaDB didn't come up: {process.last_words(logs)}")
 
     def _answers(self) -> bool:

@@ -39,8 +39,9 @@ printf '{"type": "%s", "job": %d, "attempt": %d, "file": "%s", "sha256": "%s", "
 
 def jobs(files: Sequence[bytes], root: bytes) -> Iterator[NewJob]:
     """All jobs in the order in which they are enqueued: the urgent one comes last."""
-    yield NewJob("delayed", queue=QUEUE, delay=DELAY, max_attempts=1)
-    by_program = set(files[:: max(1, len(files) // BY_PROGRAM)][:BY_PROGRAM])
+    yield NewJob("delayed", queue=QUEUE, delay=DELAY, priority="high", max_attempts=1)
+    count = min(BY_PROGRAM, (len(files) + 1) // 2)
+    by_program = set(files[:: len(files) // count][:count]) if count else set()
     for path in files:
         payload = {"file": tree.to_text(path), "name": tree.readable(path[len(root) :].lstrip(b"/"))}
         yield NewJob("hash_file_by_program" if path in by_program else "hash_file", payload, queue=QUEUE)
@@ -48,11 +49,6 @@ def jobs(files: Sequence[bytes], root: bytes) -> Iterator[NewJob]:
         yield NewJob("fails_first", {"failures": failures}, queue=QUEUE)
     yield NewJob("always_fails", queue=QUEUE)
     yield NewJob("urgent", queue=QUEUE, priority="urgent", max_attempts=1)
-
-
-def extra() -> int:
-    """How many jobs there are beside those of files."""
-    return 1 + len(FAILURES) + 2
 
 
 def write_config(folder: Path, database: dict[str, Any], listen: str) -> Path:

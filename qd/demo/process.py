@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,17 @@ def start(argv: Sequence[str], log: Path, env: Mapping[str, str] | None = None) 
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, cwd="/", start_new_session=True
         )
+
+
+def run(argv: Sequence[str], log: Path) -> int:
+    """Runs a program to its end; its exit status. Interrupted, it is ended with all that it started."""
+    process = start(argv, log)
+    try:
+        return process.wait()
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
 
 
 def stop(process: subprocess.Popen[bytes], within: float) -> int:

@@ -8,6 +8,7 @@ of what happens.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -24,7 +25,7 @@ from qd.demo.ledger import Line
 from qd.demo.mariadb import PrivateMariaDB
 from qd.demo.service import DemoFailed, Service, free_address
 from qd.demo.verdict import Verdict
-from qd.demo.view import LiveView, say, table
+from qd.demo.view import LiveView, busy, say, table
 from qd.events import Events
 from qd.store import open_database
 from qd.store.protocol import FailedRow, Filter, FullStore, QueueDepth
@@ -42,10 +43,12 @@ class Rehearsal:
     Args:
         root: the tree, absolute.
         own: the demo's folder, empty.
+        leave_out: absolute folders that aren't entered.
     """
 
-    def __init__(self, console: Console, root: bytes, own: Path) -> None:
+    def __init__(self, console: Console, root: bytes, own: Path, leave_out: Collection[bytes] = ()) -> None:
         self.console, self.root, self.own = console, root, own
+        self.leave_out = [*leave_out, os.path.realpath(os.fsencode(own))]
         self.ledger = own / "ledger.jsonl"
         self.address = free_address()
 
@@ -55,7 +58,8 @@ class Rehearsal:
         Raises:
             QdError: something is not as it should be; what it is has been said.
         """
-        files, closed = tree.walk(self.root, leave_out=os.fsencode(self.own))
+        with busy(self.console, "looking for files"):
+            files, closed = tree.walk(self.root, self.leave_out)
         for reason in closed:
             say(self.console, f"left out: {reason}")
         with ExitStack() as stack:
@@ -69,7 +73,8 @@ class Rehearsal:
             ready_at = monotonic()
             self._watch(service, store, total)
             lines, dead = ledger.read(self.ledger), _dead(store)
-            found = verdict.judge(files, lines, dead, asked_at)
+            with busy(self.console, "comparing with the tree"):
+                found = verdict.judge(files, lines, dead, asked_at)
             counts = _settled_counts(service, verdict.expected_counts(lines, dead))
             status = service.stop()
         if counts != (expected := verdict.expected_counts(lines, dead)):
@@ -127,14 +132,13 @@ class Rehearsal:
     ) -> None:
         """Prints what came out. Raises DemoFailed if anything was wrong."""
         files = [line for line in lines if line.type in verdict.HASHERS]
-        seconds = max((line.at for line in files if line.at is not None), default=ready_at) - ready_at
+        programs = sum(line.type == verdict.HASHERS[1] for line in files)
         table(self.console, [
-            ("files", f"{found.hashed:,} hashed and measured, each once and right"),
-            ("", f"{sum(line.type == verdict.HASHERS[1] for line in files)} of them by a program"),
-            ("", f"{_megabytes(files):,.1f} MB, {len(files) / max(seconds, 0.001):,.0f} files a second"),
-            ("can't be read", f"{found.rejected:,}, each in the dead letter with its reason"),
-            ("changed meanwhile", f"{found.touched:,}, done once, not compared"),
-            ("failed, then done", ", ".join(f"at attempt {n}" for n in _attempts(lines))),
+            ("files", f"{found.hashed:,} hashed and measured, each once and right, {programs} of them by a program"),
+            ("", f"{sum(line.size or 0 for line in files) / 1e6:,.1f} MB{_speed(files, ready_at)}"),
+            ("can't be read", _some(found.rejected, "each in the dead letter with its reason")),
+            ("changed meanwhile", _some(found.touched, "each done once, not compared")),
+            ("failed, then done", f"{len(_attempts(lines))} jobs, at attempts {_attempts(lines)}"),
             ("dead letter", _dead_letter(dead)),
             ("urgent job", f"enqueued last, done as number {found.urgent_rank} of {len(lines):,}"),
             ("delayed job", f"wanted after {plan.DELAY:g} s, ran {max(found.late, 0.0):.2f} s after that"),
@@ -148,8 +152,14 @@ class Rehearsal:
         say(self.console, text, style="bold green")
 
 
-def _megabytes(files: list[Line]) -> float:
-    return sum(line.size or 0 for line in files) / 1e6
+def _some(count: int, what: str) -> str:
+    return f"{count:,}, {what}" if count else ""
+
+
+def _speed(files: list[Line], since: float) -> str:
+    """The rate of those whose time is known, if there are enough to have one."""
+    ends = [line.at for line in files if line.at is not None]
+    return f", {len(ends) / (max(ends) - since):,.0f} files a second" if len(ends) >= 100 else ""
 
 
 def _attempts(lines: list[Line]) -> list[int]:

@@ -11,7 +11,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 _CHUNK = 1 << 20
@@ -34,12 +34,12 @@ class Digest:
     size: int
 
 
-def walk(folder: bytes, leave_out: bytes) -> tuple[dict[bytes, Stamp], list[str]]:
+def walk(folder: bytes, leave_out: Collection[bytes] = ()) -> tuple[dict[bytes, Stamp], list[str]]:
     """All regular files under a folder.
 
     Args:
         folder: absolute.
-        leave_out: a folder that isn't entered (the demo's own).
+        leave_out: folders that aren't entered (the demo's own).
 
     Returns:
         Each file's absolute path with its stamp; what could not be looked into, for people.
@@ -57,9 +57,9 @@ def walk(folder: bytes, leave_out: bytes) -> tuple[dict[bytes, Stamp], list[str]
     return files, closed
 
 
-def _enter(path: bytes, device: int, leave_out: bytes) -> bool:
+def _enter(path: bytes, device: int, leave_out: Collection[bytes]) -> bool:
     try:
-        return path != leave_out and os.lstat(path).st_dev == device
+        return path not in leave_out and os.lstat(path).st_dev == device
     except OSError:  # gone meanwhile
         return False
 

@@ -6,15 +6,20 @@ May import: the store's values, the demo's verdict and tree. Owns the console.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from types import TracebackType
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from qd.clock import monotonic
 from qd.store.protocol import QueueDepth
+
+SPINNER = "line"
+"""One that every terminal can show."""
 
 LINE_EVERY = 1.0
 """Seconds between lines where there is no terminal."""
@@ -31,16 +36,16 @@ class LiveView:
     """
 
     def __init__(self, console: Console, total: int, url: str) -> None:
-        self._console, self._total = console, total
+        self._console, self._total, self._url = console, total, url
         self._began = self._said = monotonic()
         self._seen: list[tuple[float, int]] = [(self._began, 0)]
         self._progress = Progress(
-            SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
-            TimeElapsedColumn(), TextColumn("{task.fields[states]}"),
-            console=console, disable=not console.is_terminal,
+            SpinnerColumn(SPINNER), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
+            TimeElapsedColumn(),
         )  # fmt: skip
-        self._task = self._progress.add_task("jobs", total=total, rate="", states="")
-        console.print(f"watch it at {url}", markup=False, highlight=False)
+        self._task = self._progress.add_task("jobs", total=total, rate="")
+        self._states = Text()
+        self._live = Live(Group(self._progress, self._states, Text(f"metrics: {url}")), console=console)
 
     def show(self, depth: QueueDepth, done: int) -> None:
         """Shows the newest counts; on a terminal at once, elsewhere once in LINE_EVERY seconds."""
@@ -49,28 +54,39 @@ class LiveView:
         since, before = self._seen[0]
         rate = f"{(done - before) / max(now - since, 0.001):,.0f} jobs/s"
         self._seen.append((now, done))
-        states = " ".join(f"{state} {getattr(depth, state):,}" for state in STATES)
-        self._progress.update(self._task, completed=done, rate=rate, states=states)
-        if not self._console.is_terminal and (now - self._said >= LINE_EVERY or done == self._total):
+        states = "  ".join(f"{state} {getattr(depth, state):,}" for state in STATES)
+        if self._console.is_terminal:
+            self._progress.update(self._task, completed=done, rate=rate)
+            self._states.plain = states
+        elif now - self._said >= LINE_EVERY or done == self._total:
             self._said = now
-            self._console.print(f"{done:,} of {self._total:,} done, {rate}: {states}", markup=False, highlight=False)
+            say(self._console, f"{done:,} of {self._total:,} done, {rate}: {states}")
 
     def __enter__(self) -> LiveView:
-        self._progress.start()
+        if self._console.is_terminal:
+            self._live.start(refresh=True)
+        else:
+            say(self._console, f"metrics: {self._url}")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
-        self._progress.stop()
+        self._live.stop()
 
 
 def table(console: Console, rows: Sequence[tuple[str, str]]) -> None:
-    """Prints what came out, line by line."""
+    """Prints what came out, line by line; a row without a value is left out."""
     grid = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     for what, value in rows:
-        grid.add_row(Text(what), Text(value))
+        if value:
+            grid.add_row(Text(what), Text(value))
     console.print(grid)
+
+
+def busy(console: Console, text: str) -> AbstractContextManager[object]:
+    """Shows on a terminal that something goes on."""
+    return console.status(text, spinner=SPINNER)
 
 
 def say(console: Console, text: str, style: str = "") -> None:

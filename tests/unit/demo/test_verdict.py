@@ -23,7 +23,7 @@ class Run:
     def __init__(self, folder: Path) -> None:
         for name in ("a", "b", "c"):
             (folder / name).write_text(name)
-        self.files, _ = tree.walk(os.fsencode(folder), leave_out=b"")
+        self.files, _ = tree.walk(os.fsencode(folder))
         self.paths = list(self.files)
         self.lines = [Line("urgent", 1, 1, ASKED_AT)] + [self.hashed(path) for path in self.paths]
         self.lines += [Line("fails_first", 2, failures + 1, ASKED_AT) for failures in plan.FAILURES]
