@@ -11,6 +11,7 @@ import functools
 import itertools
 import threading
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from qd import __version__
 from qd.acknowledge import Acknowledger
@@ -18,7 +19,7 @@ from qd.backoff import Backoff
 from qd.batch import Batch, BatchSize
 from qd.bell import Bell
 from qd.clock import monotonic
-from qd.config.model import Config
+from qd.config.model import Config, DatabaseConfig
 from qd.daemon.opener import Opener
 from qd.daemon.tender import Tender, TimekeeperService
 from qd.events import Events
@@ -93,7 +94,7 @@ class Engine:
             identity=self._identity,
             sizes={queue: BatchSize(fixed) for queue in self._policies},
             patience=self._patience,
-            finish=_finish,
+            finish=partial(_finish, config.database),
         )
         self._pools = [WorkerPool(worker, database.store, self._shop) for worker in config.workers]
         self.sampler = Sampler(database.store("sampler"), config.http.refresh, tuple(config.queues), events)
@@ -308,5 +309,6 @@ class Engine:
         any(pool.replace(attempt) for pool in self._pools)
 
 
-def _finish(cursor: object, job: Job) -> bool:
-    return complete(cursor, job.id, job.token)
+def _finish(database: DatabaseConfig, cursor: object, job: Job) -> bool:
+    """Names the database: the handler's own connection may stand in another one of the same server."""
+    return complete(cursor, job.id, job.token, database=database.name if database.driver == "mysql" else None)
