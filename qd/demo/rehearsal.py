@@ -67,7 +67,8 @@ class Rehearsal:
             store = self._store(stack, config)
             asked_at = monotonic()
             total = self._enqueue(stack, config, list(files))
-            service = Service(self.own, config, self.address, {ledger.VARIABLE: str(self.ledger)})
+            env = {ledger.VARIABLE: str(self.ledger), "QD_RUNTIME_DIR": str(self.own)}
+            service = Service(self.own, config, self.address, env)
             stack.callback(service.stop)
             service.start()
             ready_at = monotonic()
