@@ -139,7 +139,7 @@ class Rehearsal:
             ("", f"{sum(line.size or 0 for line in files) / 1e6:,.1f} MB{_speed(files, ready_at)}"),
             ("can't be read", _some(found.rejected, "each in the dead letter with its reason")),
             ("changed meanwhile", _some(found.touched, "each done once, not compared")),
-            ("failed, then done", f"{len(_attempts(lines))} jobs, at attempts {_attempts(lines)}"),
+            ("failed, then done", f"{len(_attempts(lines))} jobs, at attempts {', '.join(_attempts(lines))}"),
             ("dead letter", _dead_letter(dead)),
             ("urgent job", f"enqueued last, done as number {found.urgent_rank} of {len(lines):,}"),
             ("delayed job", f"wanted after {plan.DELAY:g} s, ran {max(found.late, 0.0):.2f} s after that"),
@@ -163,8 +163,8 @@ def _speed(files: list[Line], since: float) -> str:
     return f", {len(ends) / (max(ends) - since):,.0f} files a second" if len(ends) >= 100 else ""
 
 
-def _attempts(lines: list[Line]) -> list[int]:
-    return sorted(line.attempt for line in lines if line.type == "fails_first")
+def _attempts(lines: list[Line]) -> list[str]:
+    return sorted(str(line.attempt) for line in lines if line.type == "fails_first")
 
 
 def _dead_letter(dead: list[FailedRow]) -> str:

@@ -94,8 +94,10 @@ def _file(verdict: Verdict, path: bytes, stamp: Stamp, lines: list[Line], refuse
     if refused:
         verdict.rejected += 1
         return "refused though they can be read" if truth else None
+    if truth != (lines[0].sha256, lines[0].size):
+        return "with a wrong hash or size"
     verdict.hashed += 1
-    return None if truth == (lines[0].sha256, lines[0].size) else "with a wrong hash or size"
+    return None
 
 
 def _truth(path: bytes) -> tuple[str, int] | None:
