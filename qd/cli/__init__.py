@@ -6,11 +6,17 @@ codes, `terminal` is all that writes. May import: everything below.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def main() -> None:
     """The entry point of the command `qd`; ends the process."""
     import sys
 
+    if verb(sys.argv[1:]) == "run":  # before anything heavy is loaded: a SIGHUP in that time would kill
+        from qd.daemon.signals import install
+
+        install()
     from qd.cli.root import cli
 
     for stream in (sys.stdout, sys.stderr):
@@ -18,3 +24,14 @@ def main() -> None:
         if reconfigure is not None:  # what a locale can't write is shown as an escape, not as a crash
             reconfigure(errors="backslashreplace")
     cli.main(prog_name="qd")
+
+
+def verb(arguments: Sequence[str]) -> str | None:
+    """The verb of a command line, found without click; None where there is none."""
+    words = iter(arguments)
+    for word in words:
+        if word == "--config":
+            next(words, None)
+        elif not word.startswith("-"):
+            return word
+    return None

@@ -132,7 +132,7 @@ def _quoting(given: str) -> str:
 def _send(cli: Cli, job: NewJob, at: datetime | None, count: int) -> None:
     from qd.client import Client
 
-    with Client.from_config(cli.config_path) as client:
+    with Client(cli.config) as client:
         if count == 1:
             _print([client.enqueue(
                 job.type, job.payload, queue=job.queue, delay=job.delay, priority=job.priority,

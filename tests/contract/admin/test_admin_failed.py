@@ -98,6 +98,26 @@ def test_of_two_who_act_on_one_dead_letter_one_is_told_that_it_is_gone(desk: Des
         assert desk.ids("qd_failed_jobs") == []
 
 
+def test_two_who_retry_everything_bring_each_job_back_once(desk: Desk) -> None:
+    for number in range(60):
+        desk.dead(job_id=700 + number)
+
+    def retry_all() -> int:
+        store, retried = desk.store(), 0
+        for job_id, letter in store.failed_ids(Filter()):
+            try:
+                store.retry_failed(job_id, up_to=letter)
+                retried += 1
+            except NotFound:
+                pass
+        return retried
+
+    outcomes = at_once(retry_all, retry_all)
+    assert sum(outcome for outcome in outcomes if isinstance(outcome, int)) == 60, outcomes
+    assert desk.ids() == [700 + number for number in range(60)]
+    assert desk.ids("qd_failed_jobs") == []
+
+
 def test_a_list_is_newest_first_paged_and_filtered(desk: Desk) -> None:
     ids = [
         desk.dead(job_id=1, queue="a", reason="error"), desk.dead(job_id=2, queue="b", reason="timeout"),
