@@ -33,7 +33,7 @@ class Snooze(Exception):
     """Raised by a handler: back in the queue for `seconds`; this run is not an attempt."""
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(f"snoozed for {seconds:g} s")
+        super().__init__(f"snoozed for {seconds} s")
         self.seconds = seconds
 
 

@@ -2,8 +2,9 @@
 
 `PyThreadState_SetAsyncExc` makes another thread raise at its next step, wherever that is by then. The
 race is closed so: the thrower throws only while the window is open, and the window's end waits for a
-thrower that is under way, lets what is still on its way hit there and then, and clears the rest. All
-code that may be hit on the way out lies within as many nets as there can be throws.
+thrower that is under way and lets what is still on its way hit there and then. All code that may be
+hit on the way out lies within as many nets as there can be throws. (Clearing with NULL instead would
+not say whether it had hit, and leaves the interpreter up to 3.12 looking for it at every step.)
 
 May import: endings, interruption, failure, job, outcome, registry, log (the running job's id).
 """
@@ -38,8 +39,6 @@ CHILD_STATUS = 70
 
 _throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _throw.argtypes = (ctypes.c_ulong, ctypes.py_object)
-_by_pointer = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p)
-_clear = _by_pointer(("PyThreadState_SetAsyncExc", ctypes.pythonapi))  # takes NULL, which py_object can't be
 
 
 class FunctionRun:
@@ -66,7 +65,7 @@ class FunctionRun:
         """Runs the handler; what it raised, and what was thrown into it, ends here."""
         began = monotonic()
         self._thread, self._pid = threading.get_ident(), os.getpid()
-        context = contextvars.copy_context()  # a handler's context variables end with it
+        context = contextvars.Context()  # empty: what one handler sets (decimal precision, ...) the next never sees
         context.run(JOB_ID.set, self._job.id)
         self._within_nets(context)
         try:
@@ -120,9 +119,8 @@ class FunctionRun:
         while self._sending:  # some microseconds
             time.sleep(0)
         if self._thrown:
-            for _ in range(3):  # what is still on its way hits here, at the latest
+            for _ in range(3):  # what is still on its way hits here: the interpreter looks at each turn
                 pass
-            _clear(self._thread, None)
 
     def _note(self, hit: BaseException) -> None:
         if type(hit) in (JobTimeout, JobInterrupted):

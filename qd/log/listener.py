@@ -74,7 +74,7 @@ class LogListener:
         if said is not None and now - said < REPEAT_AFTER:
             return False
         if len(self._unknown) >= MOST_TYPES:
-            self._unknown = {each: at for each, at in list(self._unknown.items()) if now - at < REPEAT_AFTER}
+            self._unknown = {each: at for each, at in self._unknown.copy().items() if now - at < REPEAT_AFTER}
             if len(self._unknown) >= MOST_TYPES and key not in self._unknown:
                 return False
         self._unknown[key] = now
