@@ -68,3 +68,16 @@ def freeze_a_loop(job: qd.Job) -> None:
 
     for found in [one for one in gc.get_objects() if isinstance(one, Poller)]:
         found.run_once = hang  # type: ignore[method-assign]
+
+
+@qd.handler("break_the_main_loop")
+def break_the_main_loop(job: qd.Job) -> None:
+    """Makes the daemon's main loop raise at its next turn, as a bug would."""
+    note(job, "start")
+    from qd.daemon.supervisor import Supervisor
+
+    def broken() -> None:
+        raise RuntimeError("a bug in the main loop")
+
+    for found in [one for one in gc.get_objects() if isinstance(one, Supervisor)]:
+        found._turn = broken  # type: ignore[method-assign]

@@ -8,11 +8,9 @@ import signal
 import pytest
 
 from qd.clock import monotonic
-from tests.support.daemon import Daemon, Qd
+from tests.support.daemon import Qd
 from tests.support.mariadb import MariaDB
 from tests.support.waiting import wait_for
-
-RUNS = {"default": {"lease": "6s", "timeout": "60s"}}
 
 
 def running(qd: Qd, type: str = "nap", **payload: float) -> int:
@@ -142,10 +140,28 @@ def test_a_hundred_signals_at_random_and_a_stop_end_with_0(qd: Qd, seed: int) ->
     assert qd.jobs("reserved_by IS NOT NULL") == 0
 
 
-def test_a_log_that_nobody_reads_does_not_keep_the_process(qd: Qd) -> None:
-    """Its reader stands still, as a stopped pager or a full pipe does."""
-    daemon: Daemon = qd.start()
+def test_a_bug_in_the_main_loop_is_70_with_its_stack_and_hands_jobs_back(qd: Qd) -> None:
+    daemon = qd.start()
+    job = running(qd, seconds=60)
+    running(qd, "break_the_main_loop")
+    assert daemon.wait_exit(10) == 70
+    (line,) = daemon.lines("daemon.failed")
+    assert "a bug in the main loop" in line and "daemon_handlers.py" in daemon.said()
+    assert row(qd, job) == (None, 0, 1)
+
+
+def test_a_process_that_was_stopped_and_goes_on_still_obeys(qd: Qd) -> None:
+    daemon = qd.start()
     daemon.send(signal.SIGSTOP)
     daemon.send(signal.SIGTERM)
     daemon.send(signal.SIGCONT)
     assert daemon.wait_exit(6) == 0
+
+
+def test_a_log_that_nobody_reads_does_not_keep_the_process(qd: Qd) -> None:
+    """Its reader stands still, as a stopped pager does: the pipe is full."""
+    qd.write(log={"jobs": "all"})
+    daemon = qd.start(log_to_pipe=True)
+    qd.enqueue("nap", 2000, seconds=0)
+    wait_for(lambda: qd.jobs() == 0, 60, "work to go on though the log can't be written")
+    assert daemon.stop() == 0

@@ -100,9 +100,22 @@ class Qd:
         whole.chmod(0o600)
         whole.replace(self.file)
 
-    def start(self, *, ready: bool = True, watchdog_usec: int = 0, abstract: bool = False, **env: str) -> Daemon:
-        """Starts a daemon; waits for its READY unless told not to."""
-        daemon = Daemon(self, len(self.started), watchdog_usec, abstract, env)
+    def start(
+        self,
+        *,
+        ready: bool = True,
+        watchdog_usec: int = 0,
+        abstract: bool = False,
+        log_to_pipe: bool = False,
+        **env: str,
+    ) -> Daemon:
+        """Starts a daemon; waits for its READY unless told not to.
+
+        Args:
+            log_to_pipe: to a pipe that nobody reads.
+            env: more for its environment.
+        """
+        daemon = Daemon(self, len(self.started), watchdog_usec, abstract, log_to_pipe, env)
         self.started.append(daemon)
         if ready:
             daemon.wait_ready()
@@ -139,13 +152,17 @@ class Qd:
         for daemon in self.started:
             daemon.process.kill()
             daemon.process.wait()
+            if daemon.process.stderr is not None:
+                daemon.process.stderr.close()
             daemon.notify.close()
 
 
 class Daemon:
     """One `python -m qd run`."""
 
-    def __init__(self, qd: Qd, number: int, watchdog_usec: int, abstract: bool, env: Mapping[str, str]) -> None:
+    def __init__(
+        self, qd: Qd, number: int, watchdog_usec: int, abstract: bool, log_to_pipe: bool, env: Mapping[str, str]
+    ) -> None:
         self.qd, self.log = qd, qd.folder / f"log{number}"
         self.notify = NotifySocket(qd.folder / f"n{number}", abstract)
         own = {"NOTIFY_SOCKET": self.notify.address, "LEDGER": str(qd.ledger), "PYTHONPATH": str(ROOT)}
@@ -156,8 +173,8 @@ class Daemon:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("QD_", "WATCHDOG_"))}
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
-                argv, cwd=qd.folder, env={**inherited, **own, **env},
-                stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+                argv, cwd=qd.folder, env={**inherited, **own, **env}, stdin=subprocess.DEVNULL,
+                stdout=out, stderr=subprocess.PIPE if log_to_pipe else out, start_new_session=True,
             )  # fmt: skip
 
     def wait_ready(self) -> None:
