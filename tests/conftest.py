@@ -28,12 +28,12 @@ def mariadb() -> Iterator[Server]:
 
 @pytest.fixture
 def own_mariadb() -> Iterator[Callable[..., MariaDB]]:
-    """Starts private servers that the test may stop, kill and freeze: `own_mariadb(*options)`."""
+    """Starts private servers that the test may stop, kill and freeze; the arguments are new_server's."""
     servers: list[MariaDB] = []
 
-    def start(*options: str) -> MariaDB:
+    def start(*options: str, zone: str | None = None) -> MariaDB:
         try:
-            servers.append(new_server(*options))
+            servers.append(new_server(*options, zone=zone))
         except ServerMissing as missing:
             _without(missing)
         return servers[-1]

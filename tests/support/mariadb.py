@@ -45,11 +45,11 @@ class MariaDB(Server):
         folder: where its data and its log (`error.log`) are.
     """
 
-    def __init__(self, folder: Path, options: tuple[str, ...] = ()) -> None:
+    def __init__(self, folder: Path, options: tuple[str, ...] = (), zone: str | None = None) -> None:
         super().__init__("127.0.0.1", free_port(), ADMIN, PASSWORD)
         self.folder = folder
         self.socket = str(folder / "s.sock")
-        self.options = options
+        self.options, self.zone = options, zone
         self._process: subprocess.Popen[bytes] | None = None
         self._reaper: subprocess.Popen[bytes] | None = None
 
@@ -67,6 +67,7 @@ class MariaDB(Server):
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            env=os.environ | ({"TZ": self.zone} if self.zone else {}),
             start_new_session=True,
         )
         self._reaper = _reap_with_us(self._process.pid, self.folder)
@@ -157,11 +158,12 @@ def free_port() -> int:
     raise ServerMissing("no free TCP port between 15000 and 32000")
 
 
-def new_server(*options: str) -> MariaDB:
+def new_server(*options: str, zone: str | None = None) -> MariaDB:
     """A private server that runs; the caller calls `discard()`.
 
     Args:
         options: further options of mariadbd, e.g. `--max-connections=5`.
+        zone: its system time zone, as TZ has it, e.g. `CET-1CEST,M3.5.0,M10.5.0/3`.
 
     Raises:
         ServerMissing: there is no mariadbd on this machine.
@@ -174,7 +176,7 @@ def new_server(*options: str) -> MariaDB:
         f"CREATE OR REPLACE USER {ADMIN}@'%' IDENTIFIED BY '{PASSWORD}';\n"
         f"GRANT ALL ON *.* TO {ADMIN}@'%' WITH GRANT OPTION;\n"
     )
-    server = MariaDB(folder, options)
+    server = MariaDB(folder, options, zone)
     try:
         server.start()
     except BaseException:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pymysql
-import pytest
 
 from qd.store.dialect import SQLITE
 from qd.store.schema import migrate
@@ -33,21 +33,22 @@ class Caller:
     committed: Callable[[str], list[tuple[Any, ...]]]
 
 
-Opener = Callable[[Server, str], Caller]
+Opener = Callable[..., Caller]
+"""Of a server, the name of a database, and an account of docs/grants.sql (default: `shop`)."""
 
 
 def _connector(*, pure: bool = False, **kind: bool) -> Opener:
-    def opened(server: Server, database: str) -> Caller:
-        connection = server.connect(database, user="shop", use_pure=pure)
+    def opened(server: Server, database: str, user: str = "shop") -> Caller:
+        connection = server.connect(database, user=user, use_pure=pure)
         return Caller(connection, lambda: connection.cursor(**kind), lambda sql: server.run(sql, database=database))
 
     return opened
 
 
 def _pymysql(kind: str) -> Opener:
-    def opened(server: Server, database: str) -> Caller:
+    def opened(server: Server, database: str, user: str = "shop") -> Caller:
         place = {"host": server.host, "port": server.port, "database": database, "connect_timeout": 10}
-        connection = pymysql.connect(user=f"{server.prefix}shop", password=PASSWORD, **place)
+        connection = pymysql.connect(user=server.prefix + user, password=PASSWORD, **place)
         cursor = getattr(pymysql.cursors, kind)
         return Caller(connection, lambda: connection.cursor(cursor), lambda sql: server.run(sql, database=database))
 
@@ -55,11 +56,11 @@ def _pymysql(kind: str) -> Opener:
 
 
 def _mysqlclient(kind: str) -> Opener:
-    def opened(server: Server, database: str) -> Caller:
-        driver = pytest.importorskip("MySQLdb", reason="mysqlclient is not installed")
+    def opened(server: Server, database: str, user: str = "shop") -> Caller:
+        driver = importlib.import_module("MySQLdb")
         kinds = importlib.import_module("MySQLdb.cursors")
         place = {"host": server.host, "port": server.port, "database": database, "connect_timeout": 10}
-        connection = driver.connect(user=f"{server.prefix}shop", password=PASSWORD, **place)
+        connection = driver.connect(user=server.prefix + user, password=PASSWORD, **place)
         cursor = getattr(kinds, kind)
         return Caller(connection, lambda: connection.cursor(cursor), lambda sql: server.run(sql, database=database))
 
@@ -77,10 +78,14 @@ CALLERS: dict[str, Opener] = {
     "pymysql": _pymysql("Cursor"),
     "pymysql dictionary": _pymysql("DictCursor"),
     "pymysql unbuffered": _pymysql("SSCursor"),
-    "mysqlclient": _mysqlclient("Cursor"),
-    "mysqlclient dictionary": _mysqlclient("DictCursor"),
 }
 """Every kind of cursor on MySQL and MariaDB."""
+
+MYSQLCLIENT = importlib.util.find_spec("MySQLdb") is not None
+"""Whether this driver, which has to be compiled, is installed."""
+
+if MYSQLCLIENT:
+    CALLERS |= {"mysqlclient": _mysqlclient("Cursor"), "mysqlclient dictionary": _mysqlclient("DictCursor")}
 
 
 def sqlite_caller(path: Path, *, create: bool = True) -> Caller:

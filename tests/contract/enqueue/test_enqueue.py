@@ -12,7 +12,7 @@ import pytest
 import qd
 from qd.errors import BadInput
 from qd.payload import RawJson
-from tests.contract.enqueue.callers import Caller
+from tests.contract.enqueue.callers import CALLERS, MYSQLCLIENT, Caller
 
 GIVEN = "SELECT id, queue, type, payload, priority, unique_key, max_attempts, lane, attempts, reserved_by FROM qd_jobs"
 
@@ -158,3 +158,9 @@ def test_a_database_that_cannot_be_named_so_is_refused(caller: Caller, database:
                 lambda: qd.enqueue_many(caller.cursor(), [qd.NewJob("t")], database=database)):  # fmt: skip
         with pytest.raises(BadInput, match=r"^database: [^\n]*bare name"):
             act()
+
+
+def test_mysqlclient_is_among_the_drivers_where_it_is_installed() -> None:
+    if not MYSQLCLIENT:
+        pytest.skip("mysqlclient, which has to be compiled, is not installed here; the other drivers were tested")
+    assert "mysqlclient" in CALLERS
