@@ -26,7 +26,7 @@ from qd.daemon.engine import Engine
 from qd.daemon.engines import Engines, Setup
 from qd.daemon.http import HttpServer, Route, daemon_routes
 from qd.daemon.notify import Notifier
-from qd.daemon.reload import Reloads, Say, needs_engine, said
+from qd.daemon.reload import Reloads, Say, Withheld, needs_engine, said
 from qd.daemon.signals import Signals, install
 from qd.daemon.source import Source
 from qd.daemon.stacks import show_stacks
@@ -220,9 +220,10 @@ class Daemon:
         if config.database == old.config.database:
             return Setup(config, registry, old.database)
         say("asking the new database")
-        database = open_database(config.database, self._events)
+        events = Withheld(self._events)
+        database = open_database(config.database, events)
         database.check()
-        return Setup(config, registry, database)
+        return Setup(config, registry, database, events.release)
 
     def _apply(self, old: Setup, new: Setup) -> None:
         moved = new.config.http.listen != old.config.http.listen
@@ -234,6 +235,7 @@ class Daemon:
             if moved and http is not None:
                 http.close()
             raise
+        new.adopted()
         self._remark(new.config)
         self._metrics.reconfigure(new.config, new.registry)
         if new.config.log != old.config.log:

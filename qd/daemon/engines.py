@@ -23,11 +23,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What one configuration stands for: all that an engine is built from."""
+    """What one configuration stands for: all that an engine is built from.
+
+    Attributes:
+        adopted: to be called once it is the daemon's.
+    """
 
     config: Config
     registry: Registry
     database: Database
+    adopted: Callable[[], None] = lambda: None
 
 
 MakeEngine = Callable[[Config, Registry, Database, Events], "Engine"]

@@ -16,7 +16,7 @@ from qd.config.model import Config
 from qd.daemon.engines import Setup
 from qd.daemon.notify import Notifier
 from qd.errors import ConfigError
-from qd.events import Events, ReloadApplied, ReloadRefused
+from qd.events import Event, Events, ReloadApplied, ReloadRefused
 
 BOUND = 1.5
 """Seconds that a new configuration may take to prove itself; systemd is answered within 2."""
@@ -30,6 +30,32 @@ Prepare = Callable[[Setup, Say], Setup]
 
 Apply = Callable[[Setup, Setup], None]
 """Exchanges the old setup for the new one, at once, or raises and changes nothing."""
+
+
+class Withheld(Events):
+    """What a new database says before it is ours: kept back, so that one that is refused leaves no trace.
+
+    Args:
+        events: where it goes once it is ours.
+    """
+
+    def __init__(self, events: Events) -> None:
+        super().__init__()
+        self._events, self._kept, self._ours = events, list[Event](), False
+
+    def publish(self, event: Event) -> None:
+        """Passes it on, or keeps it."""
+        if self._ours:
+            self._events.publish(event)
+        else:
+            self._kept.append(event)
+
+    def release(self) -> None:
+        """It is ours: says what was kept, and passes on from now."""
+        self._ours = True
+        for event in self._kept:
+            self._events.publish(event)
+        self._kept = []
 
 
 class Preparation:

@@ -107,7 +107,7 @@ def test_a_frozen_database_does_not_keep_systemd_waiting(frail: Qd) -> None:
     frail.server.freeze()
     frail.write(queues={"default": ONE, "new": ONE}, workers=[{"queues": ["default", "new"], "threads": 3}])
     assert "READY=1" in reload(daemon)
-    frail.write(database={"connect_timeout": "5s"})
+    frail.write(database={"connect_timeout": "5s", "statement_timeout": "2s"})
     assert "asking the new database" in refused(daemon)
     frail.server.thaw()
     works(frail)
@@ -124,6 +124,7 @@ def test_a_new_database_that_is_wrong_leaves_the_old_one_at_work(qd: Qd) -> None
     qd.write(database={"port": free_port()})
     refused(daemon)
     works(qd)
+    assert daemon.metric("qd_database_up") == 1.0 and not daemon.lines("database.lost")
     assert daemon.stop() == 0
 
 

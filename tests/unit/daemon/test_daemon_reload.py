@@ -11,9 +11,9 @@ from qd.clock import monotonic
 from qd.config.model import Config, ConsoleConfig, HttpConfig, LogConfig, QueueConfig, ShutdownConfig
 from qd.daemon import reload as reload_module
 from qd.daemon.engines import Setup
-from qd.daemon.reload import Reloads, Say, differences, needs_engine
+from qd.daemon.reload import Reloads, Say, Withheld, differences, needs_engine
 from qd.errors import ConfigError, SetupWrong
-from qd.events import ReloadApplied, ReloadRefused
+from qd.events import DatabaseLost, DatabaseRestored, ReloadApplied, ReloadRefused
 from tests.support.waiting import wait_for
 from tests.unit.daemon.fakes import Heard, Told, setup_of
 
@@ -156,3 +156,13 @@ def test_only_what_engines_are_built_from_needs_a_new_engine() -> None:
     assert needs_engine(OLD, NEW)
     assert needs_engine(OLD, setup_of(Config(http=HttpConfig(refresh=9.0))))
     assert needs_engine(OLD, setup_of(Config(), database=object()))
+
+
+def test_a_new_database_is_heard_only_once_it_is_ours() -> None:
+    heard = Heard()
+    events, lost, back = Withheld(heard.events), DatabaseLost("poller", "away"), DatabaseRestored("poller", 1.0)
+    events.publish(lost)
+    assert not heard
+    events.release()
+    events.publish(back)
+    assert heard == [lost, back]
