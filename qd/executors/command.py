@@ -117,8 +117,8 @@ class CommandRun:
             program.signal_group(signal.SIGKILL)
         program.reap()
         until = monotonic() + _GROUP_WAIT
-        while not succeeded and not program.group_is_empty() and monotonic() < until:
-            time.sleep(0.002)
+        while not succeeded and not program.group_is_dead() and monotonic() < until:
+            time.sleep(0.005)
         return program.status
 
     @contextmanager

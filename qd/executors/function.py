@@ -19,6 +19,7 @@ import os
 import threading
 import time
 from collections.abc import Coroutine
+from contextlib import suppress
 from types import CoroutineType
 from typing import Any, NoReturn
 
@@ -52,7 +53,7 @@ class FunctionRun:
         self._job, self._function, self.patience = job, function, kill_grace
         self._why: Interruption | None = None
         self._thread = self._pid = 0
-        self._open = self._sending = self._returned = self._cancelled = False
+        self._open = self._sending = self._returned = self._is_async = self._cancelled = False
         self._thrown = self._late = 0
         self._result: object = None
         self._error: BaseException | None = None
@@ -101,10 +102,15 @@ class FunctionRun:
     def _drive(self, coroutine: Coroutine[Any, Any, object]) -> object:
         async def handler() -> object:
             self._task, self._loop = asyncio.current_task(), asyncio.get_running_loop()
+            if self._why is not None:  # while the loop was made
+                self._cancelled = True
+                raise asyncio.CancelledError
             return await coroutine
 
         main = handler()
         try:
+            self._is_async = True  # from here on it is cancelled: a throw might hit the loop's own making
+            self._let_hit()
             return asyncio.run(main)
         finally:
             self._loop = None
@@ -116,10 +122,14 @@ class FunctionRun:
         if os.getpid() != self._pid:
             self._leave_child()
         self._open = False
+        self._let_hit()
+
+    def _let_hit(self) -> None:
+        """Waits for a thrower that is under way; what it threw hits here, if it hasn't yet."""
         while self._sending:  # some microseconds
             time.sleep(0)
         if self._thrown:
-            for _ in range(3):  # what is still on its way hits here: the interpreter looks at each turn
+            for _ in range(3):  # the interpreter looks at each turn
                 pass
 
     def _note(self, hit: BaseException) -> None:
@@ -157,7 +167,9 @@ class FunctionRun:
         self._why = self._why or why
         self._sending = True  # before the look at _open, as _close clears _open before its look at this
         try:
-            if self._open and not self._cancel():
+            if self._open and self._is_async:
+                self._cancel()
+            elif self._open:
                 self._throw(why)
         finally:
             self._sending = False
@@ -178,21 +190,19 @@ class FunctionRun:
             self._thrown += 1
             _throw(self._thread, why.exception)
 
-    def _cancel(self) -> bool:
+    def _cancel(self) -> None:
         loop = self._loop
-        return loop is not None and _call_soon(loop, self._cancel_task)
+        if loop is not None:  # else `_drive` sees `_why` by itself, or it is over
+            _call_soon(loop, self._cancel_task)
 
     def _cancel_task(self) -> None:
         if self._task is not None and self._task.cancel():
             self._cancelled = True
 
 
-def _call_soon(loop: asyncio.AbstractEventLoop, act: Any) -> bool:
-    try:
+def _call_soon(loop: asyncio.AbstractEventLoop, act: Any) -> None:
+    with suppress(RuntimeError):  # it has just been closed
         loop.call_soon_threadsafe(act)
-    except RuntimeError:  # it has just been closed
-        return False
-    return True
 
 
 def _nothing() -> None:

@@ -12,6 +12,7 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 _DEFAULTED = [number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP)]
 
@@ -60,13 +61,13 @@ class Program:
         with suppress(ChildProcessError):  # somebody else has done it
             os.waitpid(self.pid, 0)
 
-    def group_is_empty(self) -> bool:
-        """After `reap`: whether the rest of its process group is gone."""
+    def group_is_dead(self) -> bool:
+        """After `reap`: whether nothing of its process group runs any more."""
         try:
             os.killpg(self.pid, 0)
         except (ProcessLookupError, PermissionError):  # nobody, or another user's, whom we can't end
             return True
-        return False
+        return _only_zombies(self.pid)
 
     def close_pipe(self, fd: int) -> None:
         """Closes one of our ends."""
@@ -145,3 +146,14 @@ def _pidfd(pid: int) -> int | None:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):  # an old kernel, a sandbox, another system
         return None
+
+
+def _only_zombies(group: int) -> bool:
+    """Whether all of the group have ended and only wait for a parent that doesn't reap, as in a
+    container whose first process is no init; False where the system doesn't tell."""
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # ended meanwhile
+            state, _, its_group = entry.read_bytes().rpartition(b")")[2].split()[:3]
+            if int(its_group) == group and state not in (b"Z", b"X"):
+                return False
+    return Path("/proc/self/stat").exists()

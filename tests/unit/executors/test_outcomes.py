@@ -102,7 +102,7 @@ class Shifty(qd.Snooze):
 
 class Treacherous(qd.Retry):
     @property
-    def after(self) -> float:  # type: ignore[override]
+    def after(self) -> float:
         raise SystemExit(1)
 
     @after.setter
@@ -190,7 +190,7 @@ def test_a_hostile_destructor_and_a_hostile_exception_leave_the_thread_sane() ->
         def __eq__(self, other: object) -> bool:
             raise SystemExit(3)
 
-        __class__ = property(lambda self: sys.exit(4))  # type: ignore[assignment]
+        __class__ = property(lambda self: sys.exit(4))
 
     outcome = attempt(raising(Hostile())).run()
     assert outcome.kind is OutcomeKind.FAILED

@@ -35,9 +35,9 @@ def explode(*args: object, **kwargs: object) -> NoReturn:
 class Hostile(Exception):
     """Whatever is asked of it raises a BaseException."""
 
-    __str__ = __repr__ = __reduce__ = __getattr__ = __eq__ = __hash__ = __bool__ = explode  # type: ignore[assignment]
-    __class__ = __traceback__ = __cause__ = __context__ = __notes__ = property(explode)  # type: ignore[assignment]
-    __suppress_context__ = args = property(explode)  # type: ignore[assignment]
+    __str__ = __repr__ = __reduce__ = __getattr__ = __eq__ = __hash__ = __bool__ = explode
+    __class__ = __traceback__ = __cause__ = __context__ = __notes__ = property(explode)
+    __suppress_context__ = args = property(explode)
 
 
 class ReturnsNoText(Exception):
@@ -165,7 +165,7 @@ def test_a_group_of_10000_shows_its_first_members_and_the_number_of_the_others()
 
 def test_notes_are_shown() -> None:
     error = ValueError("x")
-    error.__notes__ = ["while paying invoice 7", Hostile()]  # type: ignore[attr-defined, list-item]
+    error.__notes__ = ["while paying invoice 7", Hostile()]  # type: ignore[attr-defined]
     assert "while paying invoice 7" in describe(error)[1]
 
 
