@@ -2,7 +2,7 @@
 
 What is let in is what every supported server and every reader takes: RFC 8259 without NaN and
 Infinity, at most 31 levels deep (MariaDB's JSON_VALID), no half surrogate pairs, no number that
-Python can't hold. `decode` is the other way round and must survive any bytes at all.
+MySQL can't hold. `decode` is the other way round and must survive any bytes at all.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from qd.errors import BadInput
 MAX_DEPTH = 31
 """Levels of lists and objects inside each other; MariaDB's JSON_VALID refuses the 32nd."""
 
-MAX_DIGITS = 4300
-"""Digits of an integer: what Python converts by default."""
+MAX_DIGITS = 308
+"""Digits of an integer that is let in; MySQL's JSON_VALID refuses what a double can't hold."""
 
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _TOO_MANY_DIGITS = re.compile(rf"(?<![0-9])[0-9]{{{MAX_DIGITS + 1}}}")
@@ -38,7 +38,7 @@ def encode(value: Any) -> str:
 
     Raises:
         BadInput: NaN or Infinity, not serialisable, over 31 levels deep, half a surrogate pair,
-            an integer of over 4,300 digits.
+            an integer of over 308 digits.
     """
     if isinstance(value, RawJson):
         return checked(value)
@@ -104,7 +104,6 @@ def _check_depth(text: str) -> None:
 
 
 def _check_digits(text: str) -> None:
-    """The limit holds also where this process has lifted Python's own: the reader may not have."""
     if len(text) > MAX_DIGITS and _TOO_MANY_DIGITS.search(text):
         json.loads(text, parse_int=_short, parse_float=_finite)
 
