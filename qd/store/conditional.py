@@ -68,6 +68,7 @@ class ConditionalClaim:
         except StoreError:
             if not taken.rows:
                 raise
+        taken.rows.sort(key=lambda row: (spot_of(row).due, row.id))
         gone = beaten | {row.id for row in [*taken.rows, *taken.buried]}
         passed = [row for row in found if row.id not in gone]
         full = len(taken.rows) >= self._claim.limit or taken.alone

@@ -1,8 +1,8 @@
 """What all connections of one database know together: is it up, when was it last in trouble.
 
 Says each outage once: `DatabaseLost` at the first failure, `DatabaseRestored` at the first success,
-over all connections. A loss on a connection that was opened before the last outage ended belongs
-to that outage. May import: the pure modules.
+over all connections. A loss on a connection that was opened before the last outage began, noticed
+only now, belongs to that outage. May import: the pure modules.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class OutageRecord:
         self._lock = threading.Lock()
         self._down_since: float | None = None
         self._needs_write = False
-        self._ended_at = 0.0
+        self._last_began = 0.0
         self._troubled_at = 0.0
         self._said: dict[int | str, float] = {}
 
@@ -44,10 +44,10 @@ class OutageRecord:
         """A connection was lost, or could not be opened (`opened_at` None)."""
         with self._lock:
             self._troubled_at = now = monotonic()
-            of_the_last = opened_at is not None and opened_at < self._ended_at
+            of_the_last = opened_at is not None and opened_at < self._last_began
             begins = self._down_since is None and not of_the_last
             if begins:
-                self._down_since = now
+                self._down_since = self._last_began = now
             if self._down_since is not None:
                 self._needs_write = self._needs_write or isinstance(error, ReadOnlyServer)
         self._tell(error, DatabaseLost(connection, str(error)) if begins else None)
@@ -75,8 +75,8 @@ class OutageRecord:
             since = self._down_since
             if since is None or (self._needs_write and not wrote):
                 return
-            self._down_since, self._needs_write, self._ended_at = None, False, monotonic()
-        self._events.publish(DatabaseRestored(connection, self._ended_at - since))
+            self._down_since, self._needs_write = None, False
+        self._events.publish(DatabaseRestored(connection, monotonic() - since))
 
     def reopened(self, connection: str) -> None:
         """A session has a new connection in place of one that was lost."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -13,6 +14,7 @@ from qd.config.model import DatabaseConfig
 from qd.events import Event, Events
 from qd.job import ClaimedJob
 from qd.outcome import Action, Outcome, OutcomeKind, Settlement
+from qd.store.mysql.database import MySqlDatabase
 from qd.store.protocol import Claim
 from qd.store.store import SqlStore
 from tests.support.server import Server
@@ -55,6 +57,11 @@ class Bench:
         """Closes all stores."""
         for store in self._stores:
             store.close()
+
+    def again_with(self, **more: Any) -> Bench:
+        """Another bench on the same MariaDB database, its configuration changed."""
+        config = self.config.model_copy(update=more)
+        return Bench(self.kind, config, lambda events: MySqlDatabase(config, events), self.server)
 
     def sql(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
         """A statement by a stranger, committed; `%s` placeholders everywhere."""
@@ -111,6 +118,19 @@ class Bench:
         else:
             moment = f"strftime('%Y-%m-%d %H:%M:%f', 'now', '{seconds:+.3f} seconds')"
         self.sql(f"UPDATE qd_jobs SET available_at = {moment} WHERE id = %s", job_id)
+
+    def lock_waits(self) -> int:
+        """Statements that wait for a row lock now. (INNODB_TRX is no use in a loop: it is a cache.)"""
+        return int(self.sql("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")[0][1])
+
+    def rows_locked(self, connection: int) -> int:
+        """Row locks that the open transaction of a connection holds now, as InnoDB itself tells it."""
+        status = str(self.sql("SHOW ENGINE INNODB STATUS")[0][2])
+        for transaction in status.split("---TRANSACTION")[1:]:
+            if re.search(rf"thread id {connection},", transaction):
+                locks = re.search(r"(\d+) row lock", transaction)
+                return int(locks[1]) if locks else 0
+        return 0
 
     def jobs(self) -> int:
         """Rows of qd_jobs that are jobs."""

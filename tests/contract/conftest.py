@@ -42,6 +42,14 @@ def mariadb_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     made.close()
 
 
+@pytest.fixture
+def sqlite_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    """A fresh SQLite database."""
+    made = _sqlite(request)
+    yield made
+    made.close()
+
+
 def _sqlite(request: pytest.FixtureRequest) -> Bench:
     config: DatabaseConfig = request.getfixturevalue("sqlite_config")
     SqliteDatabase(config, Events()).migrate()

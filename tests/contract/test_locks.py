@@ -149,8 +149,7 @@ def test_a_deadlock_undoes_the_whole_end_and_it_can_come_again(mariadb_bench: Be
     with mariadb_bench.stranger(*heavy, lock.format(second.id)) as stranger:
         ours = threading.Thread(target=settle)
         ours.start()
-        waiting = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
-        wait_for(lambda: mariadb_bench.one(waiting) == 1, 5, "our end to wait for the stranger")
+        wait_for(lambda: mariadb_bench.lock_waits() == 1, 5, "our end to wait for the stranger")
         stranger.execute(lock.format(first.id))
         ours.join(10)
     assert [error.kind for error in failed if isinstance(error, TransactionFailed)] == ["deadlock"]

@@ -42,7 +42,7 @@ class MySqlDatabase:
     ) -> None:
         self._config, self._pure = config, pure
         self._record = OutageRecord(events)
-        self._paths = Paths(self._connect, events, claim_path)
+        self._paths = Paths(self._connect, events, self._record, claim_path)
         self._server = "unknown"
         self._mariadb = False
         self._shared = Shared(

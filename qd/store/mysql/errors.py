@@ -1,7 +1,7 @@
 """Sorts what the server and the driver say into qd's errors: by number only, the classes mislead.
 
-The pure driver gives its own read time-out the number of a server's time limit (3024): that one,
-and texts that can't be encoded, are told by their type. May import: errors.
+The pure driver gives its own read time-out the number of a server's time limit (3024): that one is
+told by its type. May import: errors.
 """
 
 from __future__ import annotations
@@ -88,8 +88,6 @@ def sort(error: BaseException, where: str, *, timed_out: bool = False, in_commit
     """
     if isinstance(error, StoreError):
         return error
-    if _unwritable(error):
-        return DataRefused(f"{where}: a text isn't valid Unicode and can't be sent")
     errno = number(error)
     timed_out = timed_out or type(error).__name__ in _TIMEOUTS or isinstance(error, TimeoutError)
     message = f"{where}: {_said(error, errno)}"
@@ -114,12 +112,6 @@ _KINDS: tuple[tuple[frozenset[int], type[StoreError]], ...] = (
     (SETUP, SetupWrong),
     (DATA, DataRefused),
 )
-
-
-def _unwritable(error: BaseException) -> bool:
-    """Whether a parameter could not be encoded; the driver may wrap that in an error numbered -1."""
-    causes: list[BaseException | None] = [error, error.__cause__, error.__context__]
-    return any(isinstance(cause, UnicodeError) for cause in causes)
 
 
 def _said(error: BaseException, errno: int | None) -> str:

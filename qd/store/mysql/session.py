@@ -74,6 +74,16 @@ class WatchedCursor:
         self.in_driver = False
         return rows
 
+    def unwritable(self) -> bool:
+        """Whether a parameter of the last statement can't be encoded; the driver says it in many ways."""
+        try:
+            for value in self.sent[1]:
+                if isinstance(value, str):
+                    value.encode()
+        except UnicodeError:
+            return True
+        return False
+
     def size(self) -> int:
         """Bytes of the last statement, at most its real size."""
         sql, params = self.sent
@@ -164,10 +174,13 @@ class MySqlSession:
             return error
         took = monotonic() - cursor.sent_at
         timed_out = took >= connection.limits.statement * 0.95
-        said = sort(error, self._where(cursor, in_commit), timed_out=timed_out, in_commit=in_commit)
+        where = self._where(cursor, in_commit)
+        said = sort(error, where, timed_out=timed_out, in_commit=in_commit)
+        if cursor.unwritable():
+            said = DataRefused(f"{where}: a text isn't valid Unicode and can't be sent")
         if isinstance(said, ConnectionLost) and not in_commit and cursor.size() > connection.max_packet:
-            said = DataRefused(f"{self._where(cursor, in_commit)}: a statement of {cursor.size()} bytes is longer than "
-                               f"the server's max_allowed_packet of {connection.max_packet}", 1153)  # fmt: skip
+            size, most = cursor.size(), connection.max_packet
+            said = DataRefused(f"{where}: {size} bytes are more than the server's max_allowed_packet of {most}", 1153)
         self._note(connection, said)
         return said
 

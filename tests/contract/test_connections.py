@@ -1,0 +1,368 @@
+"""Connections: what they are pinned to, how each kind of loss is met, and that nothing waits without end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from typing import Any
+
+import pytest
+
+from qd.clock import monotonic
+from qd.errors import ConnectionLost, DataRefused, QdError, ReadOnlyServer, SetupWrong, StoreError
+from qd.events import DatabaseErrorSeen, DatabaseLost, DatabaseRestored, Reconnected
+from qd.outcome import Action, Verdict
+from qd.store.dialect import Cursor
+from qd.store.mysql.connection import connect, password
+from qd.store.mysql.database import MySqlDatabase
+from qd.store.store import SqlStore
+from tests.contract.bench import Bench, ended, finished
+from tests.contract.cutting import CuttingProxy
+from tests.support.mariadb import MariaDB
+from tests.support.waiting import wait_for
+
+PINNED = (
+    "tx_isolation", "time_zone", "sql_mode", "innodb_lock_wait_timeout", "character_set_connection",
+    "collation_connection", "character_set_results", "wait_timeout", "max_statement_time", "autocommit",
+)  # fmt: skip
+
+
+def variables(store: SqlStore) -> dict[str, Any]:
+    """What the store's own session is set to."""
+
+    def work(cursor: Cursor) -> dict[str, Any]:
+        cursor.execute(f"SELECT {', '.join('@@session.' + name for name in PINNED)}")
+        return dict(zip(PINNED, cursor.fetchone(), strict=True))
+
+    return store._session.transaction(work)
+
+
+def connection_id(store: SqlStore) -> int:
+    """The server's number of the store's connection."""
+
+    def work(cursor: Cursor) -> int:
+        cursor.execute("SELECT CONNECTION_ID()")
+        return int(cursor.fetchone()[0])
+
+    return store._session.transaction(work)
+
+
+def kill(bench: Bench, store: SqlStore) -> None:
+    """Ends the store's connection from outside, and waits until it is gone."""
+    number = connection_id(store)
+    bench.sql(f"KILL {number}")
+    gone = "SELECT COUNT(*) FROM information_schema.processlist WHERE id = %s"
+    wait_for(lambda: bench.one(gone, number) == 0, 5, "the killed connection to be gone")
+
+
+def test_every_setting_is_pinned_and_pinned_again_after_a_reconnect(mariadb_bench: Bench) -> None:
+    assert mariadb_bench.server is not None
+    mariadb_bench.server.run("SET GLOBAL sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES'")
+    try:
+        before = variables(mariadb_bench.store)
+        kill(mariadb_bench, mariadb_bench.store)
+        assert variables(mariadb_bench.store) == before
+    finally:
+        mariadb_bench.server.run("SET GLOBAL sql_mode = DEFAULT")
+    assert (before["tx_isolation"], before["time_zone"], before["autocommit"]) == ("READ-COMMITTED", "+00:00", 0)
+    assert "STRICT_TRANS_TABLES" in before["sql_mode"]
+    assert "BACKSLASH" not in before["sql_mode"]
+    assert (before["character_set_connection"], before["collation_connection"]) == ("utf8mb4", "utf8mb4_bin")
+    assert 1 <= before["innodb_lock_wait_timeout"] <= 3
+    assert before["wait_timeout"] == 28_800
+    assert 0 < before["max_statement_time"] < mariadb_bench.config.statement_timeout
+
+
+def test_several_statements_in_one_are_refused(mariadb_bench: Bench) -> None:
+    with pytest.raises(SetupWrong):
+        mariadb_bench.store._session.transaction(lambda cursor: cursor.execute("SELECT 1; SELECT 2"))
+
+
+def test_a_connection_that_was_killed_while_idle_is_replaced_without_an_error(mariadb_bench: Bench) -> None:
+    ids = mariadb_bench.add(2)
+    kill(mariadb_bench, mariadb_bench.store)
+    (job,) = mariadb_bench.claim(1)
+    assert (job.id, job.attempt) == (ids[0], 1)
+    kill(mariadb_bench, mariadb_bench.store)
+    assert mariadb_bench.store.settle([finished(job)]) == [Verdict.SETTLED]
+    assert [event.connection for event in mariadb_bench.events(Reconnected)] == ["test", "test"]
+    assert len(mariadb_bench.events(DatabaseLost)) == len(mariadb_bench.events(DatabaseRestored)) == 2
+    assert mariadb_bench.database.up()
+
+
+def test_a_connection_that_idled_past_the_servers_patience_is_replaced_without_an_error(mariadb_bench: Bench) -> None:
+    mariadb_bench.store._session.transaction(lambda cursor: cursor.execute("SET SESSION wait_timeout = 1"))
+    number = connection_id(mariadb_bench.store)
+    gone = "SELECT COUNT(*) FROM information_schema.processlist WHERE id = %s"
+    wait_for(lambda: mariadb_bench.one(gone, number) == 0, 10, "the server to drop the idle connection")
+    assert mariadb_bench.claim() == []
+
+
+def test_a_connection_that_is_killed_in_mid_transaction_undoes_it_and_tells(mariadb_bench: Bench) -> None:
+    mariadb_bench.add(2)
+    first, second = mariadb_bench.claim(2)
+    ends = [ended(first, Action.RETRY), ended(second, Action.BURY)]
+    number = connection_id(mariadb_bench.store)
+    caught: list[StoreError] = []
+
+    def settle() -> None:
+        try:
+            mariadb_bench.store.settle(ends)
+        except StoreError as error:
+            caught.append(error)
+
+    with mariadb_bench.stranger(f"SELECT id FROM qd_jobs WHERE id = {second.id} FOR UPDATE"):
+        settling = threading.Thread(target=settle)
+        settling.start()
+        wait_for(lambda: mariadb_bench.lock_waits() == 1, 5, "the end to wait for the stranger's lock")
+        mariadb_bench.sql(f"KILL {number}")
+        settling.join(10)
+    assert [type(error) for error in caught] == [ConnectionLost]
+    assert not caught[0].outcome_unknown  # type: ignore[attr-defined]
+    assert mariadb_bench.row(first.id, "lane", "reserved_by") == (1, first.token)
+    assert mariadb_bench.store.settle(ends) == [Verdict.SETTLED] * 2
+
+
+def test_many_kills_leave_no_connection_behind(mariadb_bench: Bench) -> None:
+    count = f"SELECT COUNT(*) FROM information_schema.processlist WHERE db = '{mariadb_bench.config.name}'"
+    mariadb_bench.claim()
+    before = mariadb_bench.one(count)
+    for _ in range(30):
+        kill(mariadb_bench, mariadb_bench.store)
+        mariadb_bench.claim()
+    assert mariadb_bench.one(count) == before
+
+
+def test_one_outage_is_said_once_over_all_connections(mariadb_bench: Bench) -> None:
+    stores = [mariadb_bench.new_store(f"one {number}") for number in range(5)]
+    for store in stores:
+        store.look(["default"], full=False)
+    for store in stores:
+        kill(mariadb_bench, store)
+    for store in stores:
+        store.look(["default"], full=False)
+    assert len(mariadb_bench.events(DatabaseLost)) == len(mariadb_bench.events(DatabaseRestored)) == 1
+    assert len(mariadb_bench.events(Reconnected)) == 5
+    assert [event.kind for event in mariadb_bench.events(DatabaseErrorSeen)] == ["lost"] * 5
+
+
+def test_a_statement_longer_than_the_packet_is_that_datas_fault_not_an_outage(mariadb_bench: Bench) -> None:
+    most = int(mariadb_bench.one("SELECT @@max_allowed_packet"))
+    text = "x" * (most + 100)
+    with pytest.raises(DataRefused, match="max_allowed_packet"):
+        mariadb_bench.store._session.transaction(lambda cursor: cursor.execute("SELECT LENGTH(%s)", (text,)))
+    assert mariadb_bench.claim() == []
+    assert mariadb_bench.events(DatabaseLost) == []
+
+
+def test_a_text_that_is_no_unicode_is_that_datas_fault(bench: Bench) -> None:
+    with pytest.raises(DataRefused, match="Unicode"):
+        bench.store._session.transaction(lambda cursor: cursor.execute("SELECT %s", ("\udcff",)))
+    assert bench.claim() == []
+
+
+@pytest.mark.parametrize("work", [ValueError, KeyError])
+def test_what_the_work_raises_itself_undoes_the_transaction_and_goes_up(bench: Bench, work: type[Exception]) -> None:
+    (job_id,) = bench.add(1)
+
+    def fail(cursor: Cursor) -> None:
+        cursor.execute("UPDATE qd_jobs SET last_error = 'half' WHERE id = %s", (job_id,))
+        raise work("mine")
+
+    with pytest.raises(work):
+        bench.store._session.transaction(fail)
+    assert bench.row(job_id, "last_error") == (None,)
+    assert bench.claim(1)[0].id == job_id
+
+
+def test_a_read_only_server_is_an_outage_that_only_a_write_ends(own_mariadb: Callable[..., MariaDB]) -> None:
+    server = own_mariadb()
+    bench = own_bench(server)
+    ids = bench.add(1)
+    reader = bench.new_store("reader")
+    server.run("SET GLOBAL read_only = 1")
+    with pytest.raises(ReadOnlyServer):
+        bench.claim()
+    reader.look(["default"], full=True)
+    assert not bench.database.up()
+    server.run("SET GLOBAL read_only = 0")
+    wait_for(lambda: _claimed(bench) == ids, 10, "a claim after the server takes writes again")
+    assert bench.database.up()
+    assert len(bench.events(DatabaseLost)) == len(bench.events(DatabaseRestored)) == 1
+    assert bench.row(ids[0], "attempts") == (1,)
+    bench.close()
+
+
+def _claimed(bench: Bench) -> list[int]:
+    try:
+        return [job.id for job in bench.claim()]
+    except StoreError:
+        return []
+
+
+def own_bench(server: MariaDB, **more: Any) -> Bench:
+    """A bench on a server of the test's own."""
+    config = server.config(server.new_database(), **{"statement_timeout": 2.0, "connect_timeout": 1.0, **more})
+    return Bench("mariadb", config, lambda events: MySqlDatabase(config, events), server)
+
+
+@pytest.mark.parametrize("pure", [False, True], ids=["c", "pure"])
+def test_a_frozen_server_ends_every_call_within_the_time_limit(own_mariadb: Callable[..., MariaDB], pure: bool) -> None:
+    server = own_mariadb()
+    config = server.config(server.new_database(), statement_timeout=2.0, connect_timeout=1.0)
+    bench = Bench("mariadb", config, lambda events: MySqlDatabase(config, events, pure=pure), server)
+    bench.add(1)
+    (job,) = bench.claim(1)
+    looking, committing, closing_one = (bench.new_store(name) for name in ("look", "commit", "close"))
+    for store in (looking, committing, closing_one):
+        store.look(["default"], full=False)
+    server.freeze()
+    try:
+        took = {
+            "settle": _ends(lambda: bench.store.settle([finished(job)])),
+            "look": _ends(lambda: looking.look(["default"], full=True)),
+            "commit": _ends(lambda: committing._session.transaction(lambda cursor: None)),
+            "connect": _ends(lambda: bench.new_store("new").look([], full=True)),
+            "close": _ends(closing_one.close),
+            "check": _ends(bench.database.check),
+        }
+    finally:
+        server.thaw()
+    slow = {what: seconds for what, seconds in took.items() if seconds > 2.0 + 0.5}
+    assert not slow, f"longer than the limit of 2 s: {slow} of {took}"
+    assert not bench.database.up()
+    assert bench.database.troubled_at() > 0
+    wait_for(lambda: _settled(bench, job), 10, "the end to be written once the server answers")
+    assert len(bench.events(DatabaseLost)) == 1
+    assert {event.kind for event in bench.events(DatabaseErrorSeen)} <= {"timeout", "lost"}
+    bench.close()
+
+
+def _settled(bench: Bench, job: Any) -> bool:
+    try:
+        return bool(bench.store.settle([finished(job)]) == [Verdict.SETTLED])
+    except StoreError:
+        return False
+
+
+def _ends(call: Callable[[], object]) -> float:
+    began = monotonic()
+    with suppress(ConnectionLost):
+        call()
+    return monotonic() - began
+
+
+def test_a_server_that_was_killed_and_restarted_is_found_again(own_mariadb: Callable[..., MariaDB]) -> None:
+    server = own_mariadb()
+    bench = own_bench(server)
+    ids = bench.add(1)
+    bench.store.look(["default"], full=False)
+    server.kill()
+    for _ in range(5):
+        with pytest.raises(ConnectionLost):
+            bench.claim()
+    server.start()
+    wait_for(lambda: _claimed(bench) == ids, 10, "a claim after the restart")
+    assert len(bench.events(DatabaseLost)) == len(bench.events(DatabaseRestored)) == 1
+    assert bench.row(ids[0], "attempts") == (1,)
+    bench.close()
+
+
+def test_attempts_to_connect_are_paced(mariadb_bench: Bench) -> None:
+    assert mariadb_bench.server is not None
+    proxy = CuttingProxy(mariadb_bench.server.port)
+    proxy.refusing = True
+    tries = 0
+
+    def count(connect: Callable[[], Any]) -> Callable[[], Any]:
+        def counted() -> Any:
+            nonlocal tries
+            tries += 1
+            return connect()
+
+        return counted
+
+    store = MySqlDatabase(
+        mariadb_bench.config.model_copy(update={"port": proxy.port}), mariadb_bench.database._shared.events
+    ).store("paced")
+    session: Any = store._session
+    session._connect = count(session._connect)
+    until = monotonic() + 1.0
+    while monotonic() < until:
+        with pytest.raises(StoreError):
+            store.look(["default"], full=False)
+    proxy.close()
+    assert 2 <= tries <= 12
+
+
+@pytest.mark.parametrize("number", [1045, 1049])
+def test_wrong_credentials_and_a_missing_database_are_said_plainly(mariadb_bench: Bench, number: int) -> None:
+    wrong = {1045: {"password": "s3cret-and-wrong"}, 1049: {"name": "qd_not_there", "user": None}}[number]
+    config = mariadb_bench.config.model_copy(update={k: v for k, v in wrong.items() if v is not None})
+    if number == 1049:
+        assert mariadb_bench.server is not None
+        admin = mariadb_bench.server
+        config = config.model_copy(update={"user": admin._admin, "password": admin._password})
+    with pytest.raises(SetupWrong) as caught:
+        MySqlDatabase(config, mariadb_bench.database._shared.events).check()
+    assert caught.value.errno == number
+    assert "s3cret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_table_says_to_migrate(mariadb_bench: Bench) -> None:
+    mariadb_bench.sql("DROP TABLE qd_jobs")
+    with pytest.raises(SetupWrong, match="qd migrate"):
+        mariadb_bench.store._session.transaction(lambda cursor: cursor.execute("SELECT id FROM qd_jobs"))
+
+
+def test_a_missing_claim_index_says_so(mariadb_bench: Bench) -> None:
+    mariadb_bench.store.look(["default"], full=True)
+    mariadb_bench.sql("ALTER TABLE qd_jobs DROP INDEX qd_jobs_claim")
+    with pytest.raises(SetupWrong, match="index"):
+        mariadb_bench.claim()
+
+
+@pytest.fixture
+def secret_file(tmp_path: Any) -> Iterator[Any]:
+    path = tmp_path / "qd.db-password"
+    path.write_text("change-me\n")
+    yield path
+
+
+def test_the_password_comes_from_a_file_or_the_systemd_credential(
+    mariadb_bench: Bench, secret_file: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = mariadb_bench.config.model_copy(update={"password": None})
+    from_file = config.model_copy(update={"password_file": str(secret_file)})
+    assert password(from_file) == "change-me"
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(secret_file.parent))
+    assert password(config) == "change-me"
+    with closing(connect(config, "test").raw):
+        pass
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY")
+    assert password(config) == ""
+
+
+def test_a_password_file_that_cannot_be_read_is_said_by_its_name(mariadb_bench: Bench) -> None:
+    config = mariadb_bench.config.model_copy(update={"password": None, "password_file": "/nowhere/secret"})
+    with pytest.raises(QdError, match="/nowhere/secret"):
+        connect(config, "test")
+
+
+def test_tls_that_is_required_and_not_there_is_refused(mariadb_bench: Bench) -> None:
+    required = mariadb_bench.config.tls.model_copy(update={"mode": "required"})
+    with pytest.raises(SetupWrong, match="TLS"):
+        connect(mariadb_bench.config.model_copy(update={"tls": required}), "test")
+
+
+def test_the_connection_bears_its_name_on_the_server(own_mariadb: Callable[..., MariaDB]) -> None:
+    server = own_mariadb("--performance-schema=ON")
+    bench = own_bench(server)
+    bench.new_store("keeper").look([], full=False)
+    names = server.run(
+        "SELECT attr_value FROM performance_schema.session_connect_attrs WHERE attr_name = 'program_name'"
+    )
+    assert ("qd keeper",) in names
+    bench.close()

@@ -1,0 +1,120 @@
+"""Low watermarks: where they move, and that none ever hides a row from the next full look."""
+
+from __future__ import annotations
+
+from qd.store.marks import Watermarks
+from qd.store.protocol import Spot
+
+LANE = ("default", 2)
+
+
+def at(seconds: float, row: int = 1) -> Spot:
+    return Spot(moment(seconds), row)
+
+
+def moment(seconds: float) -> str:
+    return f"2026-03-01 12:{int(seconds) // 60:02d}:{seconds % 60:09.6f}"
+
+
+def looked(marks: Watermarks, now: float, first: Spot | None = None, *, full: bool = False) -> None:
+    begun = {LANE: marks.begin_look(LANE, full=full)}
+    marks.looked(begun, {LANE: first} if first else {}, moment(now))
+
+
+def test_without_a_mark_everything_is_looked_at() -> None:
+    assert Watermarks().begin(LANE).spot is None
+    assert Watermarks().begin_look(LANE, full=False).spot is None
+
+
+def test_after_a_look_that_found_nothing_the_mark_trails_two_seconds_behind_now() -> None:
+    marks = Watermarks()
+    looked(marks, 100)
+    assert marks.begin(LANE).spot == Spot(moment(98), 0)
+
+
+def test_a_look_moves_the_mark_to_the_first_ready_row_but_never_above_the_trail() -> None:
+    marks = Watermarks()
+    looked(marks, 100, at(50, 7))
+    assert marks.begin(LANE).spot == at(50, 7)
+    looked(marks, 101, at(100.5, 8))
+    assert marks.begin(LANE).spot == Spot(moment(99), 0)
+
+
+def test_a_full_batch_moves_the_mark_to_its_last_row_with_its_id() -> None:
+    marks = Watermarks()
+    looked(marks, 100, at(50))
+    marks.claimed(LANE, marks.begin(LANE), at(99.9, 42), moment(100))
+    assert marks.begin(LANE).spot == at(99.9, 42)
+    assert marks.begin_look(LANE, full=False).spot == Spot(moment(98), 0)
+
+
+def test_a_full_look_has_no_bound_and_sets_the_mark_back_to_what_it_finds() -> None:
+    marks = Watermarks()
+    looked(marks, 100)
+    assert marks.begin_look(LANE, full=True).spot is None
+    looked(marks, 101, at(3, 9), full=True)
+    assert marks.begin(LANE).spot == at(3, 9)
+
+
+def test_a_short_batch_lets_the_mark_fall_behind_now_again() -> None:
+    marks = Watermarks()
+    looked(marks, 100, at(50))
+    marks.claimed(LANE, marks.begin(LANE), at(99.9, 42), moment(100))
+    marks.exhausted(LANE, moment(100))
+    assert marks.begin(LANE).spot == Spot(moment(98), 0)
+
+
+def test_a_claim_that_began_before_the_mark_was_set_back_does_not_move_it_on() -> None:
+    marks = Watermarks()
+    looked(marks, 100, at(50))
+    begun = marks.begin(LANE)
+    looked(marks, 101, at(10, 3), full=True)
+    marks.claimed(LANE, begun, at(60, 99), moment(101))
+    assert marks.begin(LANE).spot == at(10, 3)
+
+
+def test_two_claims_side_by_side_leave_the_further_mark() -> None:
+    marks = Watermarks()
+    looked(marks, 100, at(50))
+    one, other = marks.begin(LANE), marks.begin(LANE)
+    marks.claimed(LANE, other, at(70, 2), moment(100))
+    marks.claimed(LANE, one, at(60, 1), moment(100))
+    assert marks.begin(LANE).spot == at(70, 2)
+
+
+def test_a_dropped_mark_is_not_brought_back_by_a_claim_that_began_before() -> None:
+    marks = Watermarks()
+    looked(marks, 100, at(50))
+    begun = marks.begin(LANE)
+    marks.drop()
+    marks.claimed(LANE, begun, at(60, 1), moment(100))
+    assert marks.begin(LANE).spot is None
+
+
+def test_one_lane_is_dropped_without_the_others() -> None:
+    marks = Watermarks()
+    for lane in (LANE, ("other", 0)):
+        marks.looked({lane: marks.begin_look(lane, full=False)}, {}, moment(100))
+    marks.drop(LANE)
+    assert marks.begin(LANE).spot is None
+    assert marks.begin(("other", 0)).spot is not None
+
+
+def test_a_mark_is_never_set_above_the_databases_now() -> None:
+    marks = Watermarks()
+    marks.claimed(LANE, marks.begin(LANE), at(200), moment(100))
+    assert marks.begin(LANE).spot is None
+
+
+def test_a_clock_that_was_set_back_drops_all_marks() -> None:
+    marks = Watermarks()
+    looked(marks, 3000, at(2900))
+    other = ("other", 1)
+    marks.looked({other: marks.begin_look(other, full=False)}, {}, moment(100))
+    assert marks.begin(LANE).spot is None
+
+
+def test_sqlites_shorter_times_are_kept_in_their_own_width() -> None:
+    marks = Watermarks()
+    marks.looked({LANE: marks.begin_look(LANE, full=False)}, {}, "2026-03-01 12:00:05.250")
+    assert marks.begin(LANE).spot == Spot("2026-03-01 12:00:03.250", 0)

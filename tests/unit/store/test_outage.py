@@ -1,0 +1,122 @@
+"""An outage is one line when it begins and one when it ends, over all connections."""
+
+from __future__ import annotations
+
+from qd.clock import monotonic
+from qd.errors import ConnectionLost, DataRefused, LockWait, ReadOnlyServer, SetupWrong, StoreError, UnknownError
+from qd.events import DatabaseErrorSeen, DatabaseLost, DatabaseRestored, Event, Events, Problem
+from qd.store.outage import OutageRecord
+
+GONE = ConnectionLost("gone", 2013)
+
+
+class Told:
+    """A record and what it said."""
+
+    def __init__(self) -> None:
+        self.seen: list[Event] = []
+        self.record = OutageRecord(Events(self.seen.append))
+
+    def lines(self) -> list[str]:
+        """Events that become log lines, by class."""
+        return [type(event).__name__ for event in self.seen if event.NAME is not None]
+
+
+def test_at_first_the_database_is_up_and_was_never_in_trouble() -> None:
+    record = Told().record
+    assert record.up()
+    assert record.troubled_at() == 0.0
+
+
+def test_many_losses_and_failed_attempts_are_one_outage() -> None:
+    told = Told()
+    opened = monotonic()
+    for name in ("one", "two", "three"):
+        told.record.lost(name, opened, GONE)
+        told.record.lost(name, None, GONE)
+    assert not told.record.up()
+    told.record.succeeded("two", 0.1, wrote=True)
+    told.record.succeeded("one", 0.1, wrote=False)
+    assert told.record.up()
+    assert told.lines() == ["DatabaseLost", "DatabaseRestored"]
+    assert sum(isinstance(event, DatabaseErrorSeen) for event in told.seen) == 6
+
+
+def test_a_loss_noticed_late_belongs_to_the_outage_that_is_over() -> None:
+    told = Told()
+    opened = monotonic()
+    told.record.lost("one", opened, GONE)
+    told.record.succeeded("one", 0.1, wrote=True)
+    told.record.lost("two", opened, GONE)
+    assert told.record.up()
+    assert told.lines() == ["DatabaseLost", "DatabaseRestored"]
+
+
+def test_a_late_loss_whose_connection_cannot_be_opened_again_is_a_new_outage() -> None:
+    told = Told()
+    opened = monotonic()
+    told.record.lost("one", opened, GONE)
+    told.record.succeeded("one", 0.1, wrote=True)
+    told.record.lost("two", opened, GONE)
+    told.record.lost("two", None, GONE)
+    assert not told.record.up()
+    assert told.lines() == ["DatabaseLost", "DatabaseRestored", "DatabaseLost"]
+
+
+def test_the_loss_of_a_connection_that_was_opened_since_is_a_new_outage() -> None:
+    told = Told()
+    told.record.lost("one", monotonic(), GONE)
+    again = monotonic()
+    told.record.succeeded("one", 0.1, wrote=True)
+    told.record.lost("one", again, GONE)
+    assert told.lines() == ["DatabaseLost", "DatabaseRestored", "DatabaseLost"]
+
+
+def test_a_read_only_outage_ends_with_a_write_not_with_a_read() -> None:
+    told = Told()
+    told.record.lost("one", monotonic(), ReadOnlyServer("read-only", 1290))
+    told.record.succeeded("two", 0.1, wrote=False)
+    assert not told.record.up()
+    told.record.succeeded("two", 0.1, wrote=True)
+    assert told.record.up()
+
+
+def test_deadlocks_lock_waits_and_refused_rows_are_counted_but_neither_outage_nor_trouble_nor_line() -> None:
+    told = Told()
+    for error in (LockWait("waited", 1205), DataRefused("bad", 4025)):
+        told.record.refused("one", error)
+    assert told.record.up()
+    assert told.record.troubled_at() == 0.0
+    assert [event.kind for event in told.seen if isinstance(event, DatabaseErrorSeen)] == ["lock_wait", "other"]
+    assert told.lines() == []
+
+
+def test_a_complaint_on_a_live_connection_is_said_once_a_minute_for_each_number() -> None:
+    told = Told()
+    errors: list[StoreError] = [SetupWrong("no table", 1146), SetupWrong("no column", 1054), UnknownError("odd")]
+    for error in errors * 5:
+        told.record.refused("one", error)
+    assert told.lines() == ["Problem"] * 3
+    assert told.record.up()
+    assert told.record.troubled_at() > 0
+    assert sum(isinstance(event, DatabaseErrorSeen) for event in told.seen) == 15
+
+
+def test_a_slow_success_is_trouble_a_quick_one_is_not() -> None:
+    told = Told()
+    told.record.succeeded("one", 0.5, wrote=True)
+    assert told.record.troubled_at() == 0.0
+    told.record.succeeded("one", 1.5, wrote=True)
+    assert told.record.troubled_at() > 0.0
+    assert told.seen == []
+
+
+def test_the_end_of_an_outage_tells_how_long_it_was() -> None:
+    told = Told()
+    told.record.lost("one", monotonic(), GONE)
+    told.record.succeeded("one", 0.1, wrote=True)
+    lost = next(event for event in told.seen if isinstance(event, DatabaseLost))
+    restored = next(event for event in told.seen if isinstance(event, DatabaseRestored))
+    assert (lost.connection, lost.error) == ("one", "gone")
+    assert 0 <= restored.seconds < 5
+    assert not any(isinstance(event, Problem) for event in told.seen)
