@@ -16,6 +16,7 @@ from qd.job import NewJob
 from qd.store.callers_cursor import CallersCursor, table
 from qd.store.dialect import MYSQL
 from qd.store.new_row import NewRow, new_row
+from qd.store.unique import OR_HOLDER, holders, inserted
 
 ROWS = 1000
 """Rows that one INSERT of `enqueue_many` has at most."""
@@ -141,17 +142,35 @@ def _insert_chunk(own: CallersCursor, jobs: str, rows: list[NewRow], step: int, 
     if keyed and autocommit:
         ids |= {place: _insert_one(own, jobs, rows[place]) for place in keyed}
     elif keyed:
-        _insert(own, jobs, [rows[place] for place in keyed], _OR_HOLDER)
-        holders = _holders(own, jobs, [rows[place] for place in keyed])
-        ids |= dict(zip(keyed, holders, strict=True))
+        by_key = _insert_keyed(own, jobs, [rows[place] for place in keyed])
+        ids |= {place: by_key[rows[place].queue, rows[place].unique_key] for place in keyed}
     return [ids[place] for place in range(len(rows))]
 
 
-_OR_HOLDER = " ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)"
+def _insert_keyed(own: CallersCursor, jobs: str, rows: list[NewRow]) -> dict[tuple[str, str | None], int]:
+    """Inserts the first row of each key that is free; the id of each key's job."""
+    first: dict[tuple[str, str | None], NewRow] = {}
+    for row in rows:
+        first.setdefault((row.queue, row.unique_key), row)
+    once = list(first.values())
+    taken = holders(own, jobs, once)
+    ids = {(once[place].queue, once[place].unique_key): job_id for place, job_id in taken.items()}
+    new = [row for place, row in enumerate(once) if place not in taken]
+    if new:
+        _insert(own, jobs, new, OR_HOLDER)
+        places = inserted(own, jobs, new)
+        ids |= {(row.queue, row.unique_key): places[place] for place, row in enumerate(new)}
+    return ids
 
 
 def _insert_one(own: CallersCursor, jobs: str, row: NewRow) -> int:
-    _insert(own, jobs, [row], _OR_HOLDER if row.unique_key is not None else "")
+    if row.unique_key is None:
+        _insert(own, jobs, [row])
+        return own.last_id
+    taken = holders(own, jobs, [row])
+    if taken:
+        return taken[0]
+    _insert(own, jobs, [row], OR_HOLDER)
     return own.last_id
 
 
@@ -173,25 +192,6 @@ def _due(row: NewRow) -> tuple[str, tuple[Any, ...]]:
     if row.delay:
         return f", {MYSQL.after}", (MYSQL.span(row.delay),)
     return ", DEFAULT", ()
-
-
-def _holders(own: CallersCursor, jobs: str, rows: list[NewRow]) -> list[int]:
-    """The ids of the jobs that hold these keys, whose rows this transaction has locked.
-
-    A locking read, as the snapshot of a REPEATABLE READ transaction needn't show them; joined to a
-    derived table, as a bare list of keys can be planned as a scan that waits for everybody's rows.
-    """
-    key = "CONVERT(%s USING utf8mb4) COLLATE utf8mb4_bin"
-    first = f"SELECT %s AS n, CONVERT(%s USING ascii) COLLATE ascii_bin AS q, {key} AS k"
-    others = f"SELECT %s, CONVERT(%s USING ascii) COLLATE ascii_bin, {key}"
-    own.execute(
-        f"SELECT d.n, j.id FROM ({' UNION ALL '.join([first] + [others] * (len(rows) - 1))}) d"
-        f" STRAIGHT_JOIN {jobs} j FORCE INDEX (qd_jobs_unique)"
-        " ON j.queue = d.q AND j.unique_key = d.k LOCK IN SHARE MODE",
-        [value for number, row in enumerate(rows) for value in (number, row.queue, row.unique_key)],
-    )
-    found = {int(number): int(job_id) for number, job_id in own.rows()}
-    return [found[number] for number in range(len(rows))]
 
 
 def _insert_sqlite(own: CallersCursor, jobs: str, row: NewRow) -> int:
