@@ -62,6 +62,8 @@ def cut(text: str, limit: int) -> str:
     Args:
         limit: bytes of UTF-8 at most; no character is split.
     """
+    if type(text) is str and len(text) <= limit and text.isascii() and text.isprintable():
+        return text
     raw = clean(_slice(text, 0, limit + 1)).encode()  # a character has at least one byte
     if len(raw) <= limit:
         return raw.decode()

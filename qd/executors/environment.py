@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 from collections.abc import Iterable, MutableMapping
 
 from qd.job import Job
 
 _OF_THE_MANAGER = re.compile(r"(NOTIFY|WATCHDOG|LISTEN|CREDENTIALS)_.*")
 _SECRET = re.compile(r"QD_.*(PASSWORD|SECRET|CREDENTIAL).*")
-_hidden: set[str] = set()
-_lock = threading.Lock()
+_hidden: frozenset[str] = frozenset()
 
 
 def scrub(environ: MutableMapping[str, str]) -> None:
@@ -28,15 +26,23 @@ def scrub(environ: MutableMapping[str, str]) -> None:
         del environ[name]
 
 
-def hide(names: Iterable[str]) -> None:
-    """Keeps these variables from command handlers from now on: those that the configuration reads."""
-    with _lock:
-        _hidden.update(names)
+def hide(secrets: Iterable[str | None]) -> None:
+    """Keeps variables that hold one of these values from command handlers from now on.
+
+    For the daemon's start and each reload, with the password that `${NAME}` brought into the
+    configuration: the variable must stay for the next reload, but no program needs to see it.
+    """
+    global _hidden
+    _hidden |= {secret for secret in secrets if secret}
 
 
 def for_command(job: Job) -> dict[str, str]:
     """The environment of a command handler: the daemon's without its secrets, and the job's QD_* variables."""
-    environ = {name: os.environ.get(name, "") for name in list(os.environ) if _is_shown(name)}
+    environ = {
+        name: value
+        for name in list(os.environ)
+        if (value := os.environ.get(name)) is not None and _is_shown(name, value)
+    }
     environ.update(
         QD_JOB_ID=str(job.id),
         QD_JOB_TYPE=job.type,
@@ -48,5 +54,5 @@ def for_command(job: Job) -> dict[str, str]:
     return environ
 
 
-def _is_shown(name: str) -> bool:
-    return not (_OF_THE_MANAGER.fullmatch(name) or _SECRET.fullmatch(name) or name in _hidden)
+def _is_shown(name: str, value: str) -> bool:
+    return not (_OF_THE_MANAGER.fullmatch(name) or _SECRET.fullmatch(name) or value in _hidden)

@@ -20,8 +20,8 @@ def test_scrubbing_removes_what_is_meant_for_the_daemon_alone() -> None:
 
 def test_a_program_sees_neither_the_managers_variables_nor_qds_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (*OF_THE_MANAGER, "QD_DB_PASSWORD", "QD_CONSOLE_SECRET", "SHOP_DB_PW", "QD_CONFIG", "SHOP_REGION"):
-        monkeypatch.setenv(name, "value")
-    hide(["SHOP_DB_PW"])
+        monkeypatch.setenv(name, f"value of {name}")
+    hide(["value of SHOP_DB_PW", None, ""])
     names = {line.partition("=")[0] for line in (command("env").run().result or "").splitlines()}
     assert names & {*OF_THE_MANAGER, "QD_DB_PASSWORD", "QD_CONSOLE_SECRET", "SHOP_DB_PW"} == set()
     assert {"PATH", "QD_CONFIG", "SHOP_REGION", "QD_TOKEN", "QD_JOB_ID"} <= names

@@ -145,6 +145,7 @@ def test_lines_of_many_threads_stay_whole() -> None:
         thread.start()
     for thread in threads:
         thread.join()
+    listener.sink.close()
     os.close(writing)
     reader.join()
     os.close(reading)
