@@ -171,9 +171,9 @@ class Daemon:
         return True
 
     def _await_first_count(self) -> None:
-        end = monotonic() + FIRST_COUNT
+        end, a_moment = monotonic() + FIRST_COUNT, threading.Event()
         while not self._engines.depths().stamp and monotonic() < end and not self._signals.stop_asked():
-            self._signals.wait(0.01)
+            a_moment.wait(0.01)  # not at the signals: a SIGHUP stays queued until READY
 
     # ------------------------------------------------------------------ parts
 
