@@ -16,6 +16,9 @@ from qd.store.texts import fitted
 LENGTH = 20
 """Entries that are kept."""
 
+CHARACTERS = 100_000
+"""What a history is kept under, whatever strangers have written into it."""
+
 ERROR_CHARACTERS = 500
 """What is kept of an entry's error."""
 
@@ -45,7 +48,10 @@ def entry(attempt: int, start: Any, end: Any, token: str, outcome: str, error: s
 
 def appended(text: Any, one: Entry) -> str:
     """The history with one more entry, its oldest ones dropped."""
-    return json.dumps([*entries(text), one][-LENGTH:], ensure_ascii=False)
+    kept = [*entries(text), one][-LENGTH:]
+    while len(written := json.dumps(kept, ensure_ascii=False)) > CHARACTERS and len(kept) > 1:
+        kept = kept[1:]
+    return fitted(written, 4 * CHARACTERS) or ""
 
 
 def of_token(text: Any, token: str) -> str | None:

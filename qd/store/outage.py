@@ -52,12 +52,15 @@ class OutageRecord:
                 self._needs_write = self._needs_write or isinstance(error, ReadOnlyServer)
         self._tell(error, DatabaseLost(connection, str(error)) if begins else None)
 
-    def refused(self, connection: str, error: StoreError) -> None:
-        """A statement failed on a connection that lives; said at most once a minute."""
+    def refused(self, connection: str, error: StoreError, seconds: float = 0.0) -> None:
+        """A statement failed on a connection that lives, after so long; said at most once a minute.
+
+        A deadlock, a row lock or a refused row is everyday life, and no trouble unless it was slow.
+        """
         ordinary = isinstance(error, TransactionFailed | DataRefused)
         with self._lock:
             now = monotonic()
-            if not ordinary:
+            if not ordinary or seconds > SLOW:
                 self._troubled_at = now
             key = error.errno if error.errno is not None else type(error).__name__
             says = not ordinary and now - self._said.get(key, -SAY_AGAIN_AFTER) >= SAY_AGAIN_AFTER

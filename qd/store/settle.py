@@ -1,9 +1,10 @@
 """Ends claims under their tokens, many in one transaction, and knows again what stood already.
 
 After a COMMIT without an answer nobody can say whether the ends stand. The settler remembers which
-they were; when they come again and the token no longer matches, the rows themselves tell: a
-sweep that took one of them back has left its trace in history or dead letter, an end of ours has
-left none, or its own. May import: endings, listed, postpone, release, shared, the pure modules.
+they were, and which stand of a batch that failed half-way. When they come again and the token no
+longer matches, the rows themselves tell: a sweep that took one of them back has left its trace in
+history or dead letter, an end of ours has left none, or its own.
+May import: endings, evidence, listed, release, dialect, the pure modules.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from qd.errors import ConnectionLost, DataRefused, StoreError
+from qd.errors import ConnectionLost, DataRefused, LockWait, StoreError
 from qd.outcome import Action, Settlement, Verdict
 from qd.store.dialect import Cursor, Session
 from qd.store.endings import end
@@ -39,6 +40,7 @@ class Settler:
     def __init__(self, session: Session, patience: float) -> None:
         self._session, self._patience = session, patience
         self._doubtful: set[Key] = set()
+        self._waited: set[Key] = set()
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Verdict]:
         """See Store.settle."""
@@ -48,6 +50,10 @@ class Settler:
             return self._together(settlements)
         except DataRefused:
             return self._apart(settlements)
+        except LockWait:
+            if len(settlements) == 1 or self._session.dialect.name != "mysql":
+                raise
+            return self._apart(settlements)  # a row that a stranger has locked holds up no other
 
     def _together(self, settlements: Sequence[Settlement]) -> list[Verdict]:
         """All in one transaction; finished rows in one statement if all of them match."""
@@ -59,17 +65,33 @@ class Settler:
         return self._committed(settlements, singly=True)
 
     def _apart(self, settlements: Sequence[Settlement]) -> list[Verdict]:
-        """Each in a transaction of its own; a text that is refused is replaced by a plain one."""
-        verdicts: list[Verdict] = []
-        for settlement in settlements:
-            try:
-                verdicts.append(self._one(settlement))
-            except StoreError:
-                self._doubtful.update(map(_key, settlements[: len(verdicts)]))
-                raise
-        return verdicts
+        """Each in a transaction of its own; what was written is known again when all come again.
+
+        Gives up at the second row that is locked, so that a call stays short; rows that were
+        locked the last time come last.
+        """
+        verdicts: dict[int, Verdict] = {}
+        locked: LockWait | None = None
+        try:
+            for at in sorted(range(len(settlements)), key=lambda at: _key(settlements[at]) in self._waited):
+                try:
+                    verdicts[at] = self._one(settlements[at])
+                except LockWait as error:
+                    self._waited.add(_key(settlements[at]))
+                    if locked is not None:
+                        raise
+                    locked = error
+            if locked is not None:
+                raise locked
+        except StoreError:
+            stand = [at for at, verdict in verdicts.items() if verdict is not Verdict.LOST]
+            self._doubtful.update(_key(settlements[at]) for at in stand)
+            raise
+        self._waited.clear()
+        return [verdicts[at] for at in range(len(settlements))]
 
     def _one(self, settlement: Settlement) -> Verdict:
+        """One end; a text that is refused is replaced by a plain one."""
         try:
             return self._committed([settlement], singly=True)[0]
         except DataRefused:

@@ -79,6 +79,25 @@ def test_an_end_behind_a_strangers_lock_fails_in_bounded_time_and_can_come_again
     assert (server_bench.jobs(), server_bench.dead()) == (0, 1)
 
 
+@pytest.mark.parametrize("places", [(0,), (3,), (1, 4), (0, 1, 2)])
+def test_ends_that_are_settled_with_a_locked_one_are_written_all_the_same(
+    server_bench: Bench, places: tuple[int, ...]
+) -> None:
+    server_bench.add(6)
+    jobs = server_bench.claim(6)
+    ends = [finished(job) if at % 2 else ended(job, Action.RETRY) for at, job in enumerate(jobs)]
+    locks = [f"SELECT id FROM qd_jobs WHERE id = {jobs[at].id} FOR UPDATE" for at in places]
+    with server_bench.stranger(*locks):
+        for _ in range(2):
+            with pytest.raises(LockWait):
+                server_bench.store.settle(ends)
+        held = server_bench.sql("SELECT id FROM qd_jobs WHERE lane = 1 ORDER BY id")
+        assert [row[0] for row in held] == [jobs[at].id for at in places]
+    assert server_bench.store.settle(ends) == [Verdict.SETTLED] * 6
+    assert server_bench.jobs() == 3
+    assert server_bench.store.settle(ends) == [Verdict.LOST] * 6
+
+
 def test_a_locked_stale_row_is_left_to_its_owner(server_bench: Bench) -> None:
     server_bench.add(1)
     (job,) = server_bench.claim(1)

@@ -100,7 +100,7 @@ def connect(config: DatabaseConfig, name: str, *, pure: bool = False) -> Connect
     try:
         raw = _open(arguments)
     except Exception as error:  # the driver raises more than its own errors; sorted, not swallowed
-        raise sort(_without(config, error), where) from None
+        raise sort(_without(arguments["password"], error), where) from None
     connection = Connection(raw, Limits.of(config))
     try:
         connection.pin()
@@ -202,13 +202,12 @@ def _pinned(limits: Limits, mariadb: bool) -> str:
     return (
         f"SET NAMES utf8mb4 COLLATE utf8mb4_bin, SESSION sql_mode = '{SQL_MODE}', SESSION time_zone = '+00:00', "
         f"SESSION {isolation} = 'READ-COMMITTED', SESSION innodb_lock_wait_timeout = {limits.lock_wait}, "
-        f"SESSION wait_timeout = {IDLE}, SESSION {longest}"
+        f"SESSION lock_wait_timeout = {limits.table_wait}, SESSION wait_timeout = {IDLE}, SESSION {longest}"
     )
 
 
-def _without(config: DatabaseConfig, error: Exception) -> Exception:
+def _without(secret: str, error: Exception) -> Exception:
     """The same error, or, if its text has the password in it, one that doesn't say it."""
-    secret = password(config)
     if not secret or secret not in str(error):
         return error
     errno = getattr(error, "errno", None)

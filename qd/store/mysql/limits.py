@@ -26,12 +26,14 @@ class Limits:
         statement: for the client's wait on one answer, and for one write to the socket.
         server: for one statement, on the server.
         lock_wait: for one row lock.
+        table_wait: for a table that is locked as a whole, or being altered.
     """
 
     connect: int
     statement: int
     server: float
     lock_wait: int
+    table_wait: int
 
     @classmethod
     def of(cls, config: DatabaseConfig) -> Limits:
@@ -42,4 +44,5 @@ class Limits:
             statement=statement,
             server=round(statement * 0.8, 1),
             lock_wait=max(1, min(LONGEST_LOCK_WAIT, statement // 4)),
+            table_wait=max(1, int(statement * 0.8)),
         )

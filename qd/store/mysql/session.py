@@ -181,10 +181,10 @@ class MySqlSession:
         if isinstance(said, ConnectionLost) and not in_commit and cursor.size() > connection.max_packet:
             size, most = cursor.size(), connection.max_packet
             said = DataRefused(f"{where}: {size} bytes are more than the server's max_allowed_packet of {most}", 1153)
-        self._note(connection, said)
+        self._note(connection, said, took)
         return said
 
-    def _note(self, connection: Connection, error: StoreError) -> None:
+    def _note(self, connection: Connection, error: StoreError, took: float) -> None:
         if isinstance(error, ConnectionLost | ReadOnlyServer):
             self.close()
             if isinstance(error, ReadOnlyServer):
@@ -196,7 +196,7 @@ class MySqlSession:
             self._pacing.failed(error, later=False)
         else:
             self._roll_back(connection)
-        self._record.refused(self.name, error)
+        self._record.refused(self.name, error, took)
 
     def _roll_back(self, connection: Connection) -> None:
         try:

@@ -107,14 +107,14 @@ class SqliteSession:
             result = work(cursor)
             cursor.execute("COMMIT")
         except Exception as error:  # all of them: each ends the transaction, and is raised again
-            raise self._ended(cursor, error) from error
+            raise self._ended(cursor, error, monotonic() - started) from error
         except BaseException:  # an interrupt may have hit in the middle of a statement
             self.close()
             raise
         self._record.succeeded(self.name, monotonic() - started, wrote=begin != "BEGIN")
         return result
 
-    def _ended(self, cursor: SqliteCursor, error: Exception) -> Exception:
+    def _ended(self, cursor: SqliteCursor, error: Exception, took: float) -> Exception:
         connection = self._connection
         if connection is not None and connection.in_transaction:
             try:
@@ -128,7 +128,7 @@ class SqliteSession:
             self.close()
             self._record.lost(self.name, self._opened_at, said)
         else:
-            self._record.refused(self.name, said)
+            self._record.refused(self.name, said, took)
         return said
 
     def _connected(self) -> sqlite3.Connection:
