@@ -6,7 +6,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 here = Path(__file__).parent
-version = re.search(r'^__version__ = "(.+)"$', (here / "qd/__init__.py").read_text(), re.MULTILINE)
+version = re.search(r'^__version__ = "(.+)"$', (here / "qd/version.py").read_text(), re.MULTILINE)
 assert version is not None
 
 setup(

@@ -13,10 +13,10 @@ from typing import Any
 
 import click
 
-from qd import __version__
 from qd.cli import ending
 from qd.cli.context import Cli
 from qd.errors import QdError
+from qd.version import __version__
 
 VERBS: dict[str, tuple[str, str]] = {
     "run": ("qd.cli.work:run", "Run the daemon."),

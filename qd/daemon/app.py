@@ -18,7 +18,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from qd import __version__
 from qd.clock import monotonic
 from qd.config import load_handlers, remarks
 from qd.config.model import Config
@@ -41,6 +40,7 @@ from qd.metrics import Metrics
 from qd.pulse import Pulse
 from qd.registry import Registry
 from qd.store import open_database
+from qd.version import __version__
 
 EX_OK, EX_CANT, EX_SOFTWARE, EX_CONFIG = 0, 1, 70, 78
 """The exit statuses; docs/operations.md says what each asks of a person."""

@@ -13,7 +13,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from qd import __version__
 from qd.acknowledge import Acknowledger
 from qd.backoff import Backoff
 from qd.batch import Batch, BatchSize
@@ -42,6 +41,7 @@ from qd.registry import Registry
 from qd.runner import Shop
 from qd.store.complete import complete
 from qd.store.protocol import DaemonRow, Database, ServerInfo
+from qd.version import __version__
 from qd.waking import WakeSocket
 from qd.worker import Worker
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from qd import __version__
 from qd.metrics.catalogue import (
     BUILD_INFO,
     DATABASE_UP,
@@ -28,6 +27,7 @@ from qd.metrics.catalogue import (
 from qd.metrics.depths import Depths, depth_families, gauge
 from qd.metrics.runtime import Runtime
 from qd.metrics.series import clean
+from qd.version import __version__
 
 Fault = Callable[[BaseException], None]
 
