@@ -37,6 +37,7 @@ class LiveView:
 
     def __init__(self, console: Console, total: int, url: str) -> None:
         self._console, self._total, self._url = console, total, url
+        self._draws = console.is_terminal and not console.is_dumb_terminal
         self._began = self._said = monotonic()
         self._seen: list[tuple[float, int]] = [(self._began, 0)]
         self._progress = Progress(
@@ -55,7 +56,7 @@ class LiveView:
         rate = f"{(done - before) / max(now - since, 0.001):,.0f} jobs/s"
         self._seen.append((now, done))
         states = "  ".join(f"{state} {getattr(depth, state):,}" for state in STATES)
-        if self._console.is_terminal:
+        if self._draws:
             self._progress.update(self._task, completed=done, rate=rate)
             self._states.plain = states
         elif now - self._said >= LINE_EVERY or done == self._total:
@@ -63,7 +64,7 @@ class LiveView:
             say(self._console, f"{done:,} of {self._total:,} done, {rate}: {states}")
 
     def __enter__(self) -> LiveView:
-        if self._console.is_terminal:
+        if self._draws:
             self._live.start(refresh=True)
         else:
             say(self._console, f"metrics: {self._url}")
