@@ -23,6 +23,7 @@ from qd.daemon.opener import Opener
 from qd.daemon.tender import Tender, TimekeeperService
 from qd.events import Events
 from qd.executors import Attempt, Interruption, Timekeeper
+from qd.executors.environment import hide
 from qd.gate import Gate
 from qd.identity import Identity
 from qd.job import Job
@@ -71,6 +72,7 @@ class Engine:
         self, config: Config, registry: Registry, database: Database, events: Events, gate: Gate | None = None
     ) -> None:
         self.config, self._database, self._events = config, database, events
+        hide([config.database.password])  # programs that are handlers needn't see the variable it came from
         self._identity = process_identity()
         self.announce_id = f"{self._identity.name}:{next(_serial)}"
         limits = config.database

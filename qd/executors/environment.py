@@ -15,6 +15,10 @@ _OF_THE_MANAGER = re.compile(r"(NOTIFY|WATCHDOG|LISTEN|CREDENTIALS)_.*")
 _SECRET = re.compile(r"QD_.*(PASSWORD|SECRET|CREDENTIAL).*")
 _hidden: frozenset[str] = frozenset()
 
+PART = 6
+"""Characters from which on a value that is a part of a secret is kept back too: `${USER}` in a
+password mustn't take `LANG=C` from every program."""
+
 
 def scrub(environ: MutableMapping[str, str]) -> None:
     """Removes what systemd meant for the daemon alone (NOTIFY_*, WATCHDOG_*, LISTEN_*, CREDENTIALS_*).
@@ -27,10 +31,10 @@ def scrub(environ: MutableMapping[str, str]) -> None:
 
 
 def hide(secrets: Iterable[str | None]) -> None:
-    """Keeps variables that hold one of these values from command handlers from now on.
+    """Keeps variables that hold one of these values, or a good part of one, from command handlers.
 
-    For the daemon's start and each reload, with the password that `${NAME}` brought into the
-    configuration: the variable must stay for the next reload, but no program needs to see it.
+    For each engine's start, with the password that `${NAME}` brought into the configuration: the
+    variable must stay for the next reload, but no program needs to see it.
     """
     global _hidden
     _hidden |= {secret for secret in secrets if secret}
@@ -55,4 +59,8 @@ def for_command(job: Job) -> dict[str, str]:
 
 
 def _is_shown(name: str, value: str) -> bool:
-    return not (_OF_THE_MANAGER.fullmatch(name) or _SECRET.fullmatch(name) or value in _hidden)
+    return not (_OF_THE_MANAGER.fullmatch(name) or _SECRET.fullmatch(name) or _is_hidden(value))
+
+
+def _is_hidden(value: str) -> bool:
+    return value in _hidden or (len(value) >= PART and any(value in secret for secret in _hidden))
