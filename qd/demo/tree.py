@@ -47,7 +47,7 @@ def walk(folder: bytes, leave_out: Collection[bytes] = ()) -> tuple[dict[bytes, 
     files: dict[bytes, Stamp] = {}
     closed: list[str] = []
     device = os.stat(folder).st_dev
-    for at, folders, names in os.walk(folder, onerror=lambda error: closed.append(str(error))):
+    for at, folders, names in os.walk(folder, onerror=lambda error: closed.append(_closed(error))):
         folders[:] = sorted(name for name in folders if _enter(os.path.join(at, name), device, leave_out))
         for name in sorted(names):
             path = os.path.join(at, name)
@@ -55,6 +55,10 @@ def walk(folder: bytes, leave_out: Collection[bytes] = ()) -> tuple[dict[bytes, 
             if stamp is not None:
                 files[path] = stamp
     return files, closed
+
+
+def _closed(error: OSError) -> str:
+    return f"{readable(os.fsencode(error.filename))}: {error.strerror}"
 
 
 def _enter(path: bytes, device: int, leave_out: Collection[bytes]) -> bool:
