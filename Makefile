@@ -8,6 +8,7 @@ export DIR PYTHON
 # where distributions keep servers, which a plain user's PATH lacks
 export PATH := $(PATH):/usr/sbin:/usr/local/sbin
 PY := .venv/bin/python
+CODE := qd tests benchmarks setup.py
 
 help:  ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## *\(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target what; do printf '%-17s %s\n' "$$target" "$$what"; done
@@ -28,14 +29,14 @@ test:  ## all tests: unit, contract, acceptance (ARGS="-k name" for some of them
 
 lint:  ## ruff, and the rule that imports go down only
 	@.ci/venv test,dev
-	@$(PY) -m ruff check .
-	@$(PY) -m ruff format --check .
+	@$(PY) -m ruff check $(CODE)
+	@$(PY) -m ruff format --check $(CODE)
 	@.venv/bin/lint-imports
 
 format:  ## let ruff put the code in order
 	@.ci/venv test,dev
-	@$(PY) -m ruff check --fix .
-	@$(PY) -m ruff format .
+	@$(PY) -m ruff check --fix $(CODE)
+	@$(PY) -m ruff format $(CODE)
 
 types:  ## mypy --strict
 	@.ci/venv test,dev
