@@ -251,6 +251,14 @@ def test_the_password_comes_from_a_file_or_the_systemd_credential(
     assert password(config) == ""
 
 
+@pytest.mark.parametrize("content", ["", "\n", "change-me\n\n", "change-me\r\n\r\n", "a\0b"])
+def test_a_password_file_counts_as_the_documentation_says(mariadb_bench: Bench, secret_file: Any, content: str) -> None:
+    secret_file.write_bytes(content.encode())
+    config = mariadb_bench.config.model_copy(update={"password": None, "password_file": str(secret_file)})
+    with pytest.raises(SetupWrong):
+        connect(config, "test")
+
+
 def test_a_password_file_that_cannot_be_read_is_said_by_its_name(mariadb_bench: Bench) -> None:
     config = mariadb_bench.config.model_copy(update={"password": None, "password_file": "/nowhere/secret"})
     with pytest.raises(QdError, match="/nowhere/secret"):

@@ -10,7 +10,6 @@ import os
 import ssl
 import threading
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import mysql.connector
@@ -18,7 +17,8 @@ from mysql.connector.constants import ClientFlag
 
 from qd.clock import monotonic
 from qd.config.model import DatabaseConfig
-from qd.errors import SetupWrong
+from qd.config.password import read_password
+from qd.errors import ConfigError, SetupWrong
 from qd.store.mysql import forked
 from qd.store.mysql.errors import sort
 from qd.store.mysql.limits import IDLE, Limits
@@ -26,8 +26,11 @@ from qd.store.mysql.limits import IDLE, Limits
 SQL_MODE = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 """Strict, and with backslash escapes: the driver's quoting needs them."""
 
-CREDENTIAL = "qd.db-password"
-"""The systemd credential that is read where the configuration names no password."""
+HARMLESS = (
+    "SESSION sql_select_limit = 18446744073709551615, SESSION sql_safe_updates = 0, SESSION sql_big_selects = 1, "
+    "SESSION completion_type = 'NO_CHAIN'"
+)
+"""What a server's defaults may hold that refuses qd's statements, cuts their rows or ends its sessions."""
 
 _first = threading.Lock()
 _first_done = False
@@ -155,21 +158,12 @@ def password(config: DatabaseConfig) -> str:
     """The password, read anew for each connection so that a changed file is taken up.
 
     Raises:
-        SetupWrong: the file can't be read.
+        SetupWrong: the file can't be read, or holds none.
     """
-    if config.password is not None:
-        return config.password
-    path = config.password_file
-    if path is None:
-        folder = os.environ.get("CREDENTIALS_DIRECTORY")
-        path = os.path.join(folder, CREDENTIAL) if folder else None
-        if path is None or not os.path.exists(path):
-            return ""
     try:
-        return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise SetupWrong(f"the database's password file {path}: {why}") from None
+        return read_password(config) or ""
+    except ConfigError as error:  # found while a daemon runs, it is an outage like a wrong password
+        raise SetupWrong(str(error)) from None
 
 
 def _tls(config: DatabaseConfig) -> dict[str, Any]:
@@ -202,7 +196,7 @@ def _pinned(limits: Limits, mariadb: bool) -> str:
     return (
         f"SET NAMES utf8mb4 COLLATE utf8mb4_bin, SESSION sql_mode = '{SQL_MODE}', SESSION time_zone = '+00:00', "
         f"SESSION {isolation} = 'READ-COMMITTED', SESSION innodb_lock_wait_timeout = {limits.lock_wait}, "
-        f"SESSION lock_wait_timeout = {limits.table_wait}, SESSION wait_timeout = {IDLE}, SESSION {longest}"
+        f"SESSION lock_wait_timeout = {limits.table_wait}, SESSION wait_timeout = {IDLE}, SESSION {longest}, {HARMLESS}"
     )
 
 
