@@ -165,7 +165,7 @@ class CommandRun:
 
 def _spell(status: int | None) -> str:
     if status is None:
-        return "its exit status was taken by somebody else (a handler that waits for any child?)"
+        return "its exit status was taken by somebody else (a handler that waits for any child, or ignores SIGCHLD?)"
     if status >= 0:
         return f"exit status {status}"
     try:

@@ -32,11 +32,20 @@ def returned(value: object, seconds: float) -> Outcome:
     if issubclass(kind, GeneratorType | AsyncGeneratorType):
         error = "the handler is a generator: it must return, not yield; nothing of it was run"
         return Outcome(OutcomeKind.FAILED, error=error, seconds=seconds)
+    if _has(kind, "__await__"):
+        error = f"the handler returned what is yet to be awaited ({_name(kind)}): nobody has, so it may not have run"
+        return Outcome(OutcomeKind.FAILED, error=error, seconds=seconds)
     return Outcome(OutcomeKind.SUCCEEDED, result=f"(not text: {_name(kind)})", seconds=seconds)
 
 
+def is_coroutine(value: object) -> bool:
+    """Whether it can be run as a coroutine can, though it is of another kind: a compiled module's."""
+    return _has(type(value), "__await__", "send", "throw", "close")
+
+
 def raised(error: BaseException, seconds: float, own: str) -> Outcome:
-    """The handler has raised.
+    """The handler has raised, of its own accord: a JobInterrupted that nobody threw is a failure, for an
+    uncounted end would let it run for ever.
 
     Args:
         own: the file whose frames lead to the handler and aren't shown.
@@ -51,8 +60,6 @@ def raised(error: BaseException, seconds: float, own: str) -> Outcome:
         return Outcome(OutcomeKind.REJECTED, Reason.REJECTED, text, describe(error, own)[1], seconds=seconds)
     if issubclass(kind, JobTimeout):
         return interrupted(Interruption.TIMEOUT, error, seconds, own)
-    if issubclass(kind, JobInterrupted):
-        return interrupted(Interruption.STOP, error, seconds, own)
     return failed(error, seconds, own)
 
 
@@ -121,6 +128,12 @@ def _reason(error: BaseException) -> str:
         return text_of(error.reason, ERROR_LIMIT)  # type: ignore[attr-defined]
     except BaseException as trouble:  # a subclass that has no reason, or one that raises
         return f"(no reason: {class_name(trouble)})"
+
+
+def _has(kind: type, *names: str) -> bool:
+    """Whether instances have these attributes, asked of the interpreter and not of the class."""
+    bases = type.__dict__["__mro__"].__get__(kind)
+    return all(any(name in type.__dict__["__dict__"].__get__(base) for base in bases) for name in names)
 
 
 def _name(kind: type) -> str:

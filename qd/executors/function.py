@@ -16,15 +16,16 @@ import contextvars
 import ctypes
 import logging
 import os
+import signal
 import threading
-import time
 from collections.abc import Coroutine
 from contextlib import suppress
+from time import sleep
 from types import CoroutineType
 from typing import Any, NoReturn
 
 from qd.clock import monotonic
-from qd.executors.endings import interrupted, raised, returned
+from qd.executors.endings import interrupted, is_coroutine, raised, returned
 from qd.executors.interruption import Interruption
 from qd.failure import class_name
 from qd.job import Job
@@ -66,9 +67,11 @@ class FunctionRun:
         """Runs the handler; what it raised, and what was thrown into it, ends here."""
         began = monotonic()
         self._thread, self._pid = threading.get_ident(), os.getpid()
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         context = contextvars.Context()  # empty: what one handler sets (decimal precision, ...) the next never sees
         context.run(JOB_ID.set, self._job.id)
         self._within_nets(context)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # programs that the next job starts would inherit it
         try:
             return self._outcome(monotonic() - began)
         finally:
@@ -94,7 +97,7 @@ class FunctionRun:
         if self._why is not None:  # interrupted before it began; see `interrupt` for the order
             return
         result: Any = context.run(self._function, self._job)  # type: ignore[arg-type]
-        if type(result) is CoroutineType:
+        if type(result) is CoroutineType or is_coroutine(result):
             result = context.run(self._drive, result)
         self._result = result
         self._returned = True
@@ -111,6 +114,7 @@ class FunctionRun:
         try:
             self._is_async = True  # from here on it is cancelled: a throw might hit the loop's own making
             self._let_hit()
+            asyncio._set_running_loop(None)  # a loop that a time-out has torn an earlier handler out of
             return asyncio.run(main)
         finally:
             self._loop = None
@@ -127,7 +131,7 @@ class FunctionRun:
     def _let_hit(self) -> None:
         """Waits for a thrower that is under way; what it threw hits here, if it hasn't yet."""
         while self._sending:  # some microseconds
-            time.sleep(0)
+            sleep(0)
         if self._thrown:
             for _ in range(3):  # the interpreter looks at each turn
                 pass

@@ -10,8 +10,8 @@ import json
 import math
 import os
 import re
-import time
 from collections.abc import Callable, Iterable
+from time import gmtime, strftime  # our own names: a handler may replace the module's
 from typing import Literal
 
 from qd.failure import cut, text_of
@@ -73,7 +73,7 @@ def _is_journal(fd: int) -> bool:
 
 def _time(seconds: float) -> str:
     whole = math.floor(seconds)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{int((seconds - whole) * 1000):03d}Z"
+    return f"{strftime('%Y-%m-%dT%H:%M:%S', gmtime(whole))}.{int((seconds - whole) * 1000):03d}Z"
 
 
 def _json(now: float, level: str, pairs: Pairs) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import fields
+from time import time  # our own name: a handler may replace the module's
 
 from qd.clock import monotonic
 from qd.config.model import LogConfig
@@ -54,9 +54,9 @@ class LogListener:
     def write(self, level: str, event: str, pairs: Pairs) -> None:
         """Writes one line whatever the level."""
         try:
-            line = self._line(time.time(), level, [("event", event), *pairs])
+            line = self._line(time(), level, [("event", event), *pairs])
         except Exception as error:  # a value that defies all care: the line says so and goes out
-            line = self._line(time.time(), level, [("event", event), ("unloggable", type(error).__name__)])
+            line = self._line(time(), level, [("event", event), ("unloggable", type(error).__name__)])
         self.sink.write(line)
 
     def _is_wanted(self, event: Event) -> bool:

@@ -63,6 +63,13 @@ class RecordHandler(logging.Handler):
         """None: a line is one write, and a lock could be held at a fork or by what a signal interrupts."""
         self.lock = None
 
+    def handle(self, record: logging.LogRecord) -> Any:
+        """As the root's, without its lock."""
+        kept: Any = self.filter(record)
+        if kept:
+            self.emit(kept if isinstance(kept, logging.LogRecord) else record)
+        return kept
+
     def emit(self, record: logging.LogRecord) -> None:
         """Writes one record. Never raises, whatever the record holds."""
         try:

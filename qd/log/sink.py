@@ -80,9 +80,10 @@ def _sender(fd: int) -> tuple[Send, Callable[[], None]]:
             return _to_socket(fd)
         if not stat.S_ISREG(mode):
             return _to_a_reopened(fd)
+        own = os.dup(fd)  # a handler may close fd, and its number then be another file's
+        return lambda data: os.write(own, data), lambda: os.close(own)
     except OSError:  # closed, or not ours to open again (a pipe that another user made)
         return lambda data: _if_ready(fd, data), _nothing
-    return lambda data: os.write(fd, data), _nothing
 
 
 def _to_socket(fd: int) -> tuple[Send, Callable[[], None]]:

