@@ -7,7 +7,7 @@ from time import time  # our own name: a handler may replace the module's
 
 from qd.clock import monotonic
 from qd.config.model import LogConfig
-from qd.events import Event, JobStarted, JobSucceeded, TypeUnknown
+from qd.events import Event, JobReleased, JobStarted, JobSucceeded, TypeUnknown
 from qd.log.lines import Pairs, choose, formatter
 from qd.log.sink import Sink
 
@@ -64,6 +64,8 @@ class LogListener:
             return self._jobs == "all" or (self._jobs == "slow" and event.seconds > SLOW)
         if isinstance(event, JobStarted):
             return self._jobs == "all"
+        if isinstance(event, JobReleased):  # one that never ran comes back, by the hundred, at each stop or look
+            return event.ran or self._jobs == "all"
         if isinstance(event, TypeUnknown):
             return self._is_news((event.queue, event.type), monotonic())
         return True

@@ -15,7 +15,7 @@ import pytest
 
 from qd import events
 from qd.config.model import LogConfig
-from qd.events import Event, Events, JobFailed, JobsClaimed, JobStarted, JobSucceeded, Problem, TypeUnknown
+from qd.events import Event, Events, JobFailed, JobReleased, JobsClaimed, JobStarted, JobSucceeded, Problem, TypeUnknown
 from qd.log import LogListener
 from qd.log.listener import MOST_TYPES
 
@@ -79,6 +79,14 @@ def test_log_jobs_says_which_jobs_are_written(log: Log, jobs: str, names: list[s
     for event in (STARTED, QUICK, SLOW, FAILED):
         listener(event)
     assert log.names() == names
+
+
+def test_a_job_that_is_given_back_is_a_line_if_it_had_begun(log: Log) -> None:
+    for jobs in ("failures", "all"):
+        listener = log.listener(jobs=jobs)
+        listener(JobReleased(7, "mails", "send_email", 1, 0.0, reason="no handler here"))
+        listener(JobReleased(8, "mails", "send_email", 1, 5.0, reason="interrupted by a stop", ran=True))
+    assert [line["job_id"] for line in log.lines()] == [8, 7, 8]
 
 
 def test_the_level_says_what_is_too_little_to_be_written(log: Log) -> None:
