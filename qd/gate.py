@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
+from time import sleep
 
 from qd.clock import monotonic
 
@@ -65,4 +65,4 @@ class Gate:
         """Waits this long, or until the deadline should that be sooner."""
         end = monotonic() + seconds
         while (left := min(end, self.deadline) - monotonic()) > 0:
-            time.sleep(min(left, 0.1))
+            sleep(min(left, 0.1))

@@ -256,7 +256,10 @@ class Daemon:
         Returns:
             The status, for a normal exit; doesn't return where a thread could not be ended.
         """
-        self._see_engines_stopped()
+        try:
+            self._see_engines_stopped()
+        except Exception as error:  # what broke the main loop (descriptors that a handler closed) breaks this too
+            _record("the threads' end could not be awaited", error)
         if self._http is not None:
             self._http.close()
         flush()
@@ -282,7 +285,7 @@ def flush() -> None:
     """Writes out what the log still holds."""
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # its reader has gone, or it was closed: nobody can be told
+        with suppress(OSError, ValueError, AttributeError):  # its reader is gone, or it is closed, or None
             stream.flush()
 
 

@@ -14,6 +14,7 @@ import os
 import select
 import signal
 import sys
+import threading
 from collections import deque
 from collections.abc import Iterator
 from types import FrameType
@@ -33,12 +34,20 @@ class Signals:
     def __init__(self) -> None:
         self._queued: deque[int] = deque()
         self._ends_at_once = False
+        self._forking = threading.local()
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
 
     def install(self) -> None:
-        """Takes over the signals; may be called again, should someone's module have taken them meanwhile."""
+        """Takes over the signals; may be called again, should someone's module have taken them meanwhile.
+
+        None stays blocked, and the end of children isn't ignored, whoever started us or was imported: a
+        blocked SIGTERM would never stop us, and of ignored children no exit status can be read.
+        """
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for number in TAKEN:
             signal.signal(number, self._queue)
             signal.siginterrupt(number, False)
@@ -89,6 +98,22 @@ class Signals:
         finally:
             self._ends_at_once = False
 
+    def hold(self) -> None:
+        """Before a fork: what is sent to the child must not be queued in it before it has let go."""
+        self._forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, TAKEN)
+
+    def release(self) -> None:
+        """After it."""
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._forking.mask)
+
+    def let_go(self) -> None:
+        """For a child that a handler forks: signals do to it what they do to any program, so that it can be ended."""
+        for number in TAKEN:
+            if signal.getsignal(number) == self._queue:
+                signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+        self.release()
+
     def ignore(self) -> None:
         """The process is about to end with its own status: no late signal may change it."""
         for number in TAKEN:
@@ -104,5 +129,8 @@ def install() -> Signals:
     global _installed
     if _installed is None:
         _installed = Signals()
+        os.register_at_fork(
+            before=_installed.hold, after_in_parent=_installed.release, after_in_child=_installed.let_go
+        )
     _installed.install()
     return _installed

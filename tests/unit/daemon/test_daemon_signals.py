@@ -159,3 +159,42 @@ def test_thousands_of_signals_while_nobody_looks_lose_no_stop(scripts: list[Scri
         """,
     )
     assert script.end() == (0, "True\n", "")
+
+
+def test_a_forked_child_can_be_ended_as_any_program_and_wakes_nobody(scripts: list[Script]) -> None:
+    script = run(
+        scripts,
+        """
+        ended = []
+        def fork():
+            for _ in range(20):
+                if (pid := os.fork()) == 0:
+                    time.sleep(60)
+                    os._exit(0)
+                os.kill(pid, signal.SIGTERM)
+                ended.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        thread = threading.Thread(target=fork)
+        thread.start()
+        thread.join(20)
+        print(set(ended))
+        os.kill(os.getpid(), signal.SIGTERM)
+        print(signals.take() == [signal.SIGTERM])
+        """,
+    )
+    assert script.end()[:2] == (0, "{-15}\nTrue\n")
+
+
+def test_neither_whoever_starts_us_nor_a_module_can_block_our_stop_or_hide_our_children(scripts: list[Script]) -> None:
+    script = run(
+        scripts,
+        """
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGCHLD])
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        signals.install()
+        os.kill(os.getpid(), signal.SIGTERM)
+        print(signals.take() == [signal.SIGTERM])
+        pid = os.posix_spawnp("sh", ["sh", "-c", "exit 3"], os.environ)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        """,
+    )
+    assert script.end() == (0, "True\n3\n", "")
