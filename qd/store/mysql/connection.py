@@ -79,8 +79,12 @@ class Connection:
 
     def discard(self) -> None:
         """Closes it in a bounded time, whatever state it is in."""
-        with suppress(Exception):  # it is worthless, so is what closing it may say
-            self.raw.close()
+        _close(self.raw)
+
+
+def _close(raw: Any) -> None:
+    with suppress(Exception):  # it is worthless, so is what closing it may say
+        raw.close()
 
 
 def connector_flavour(*, pure: bool = False) -> str:
@@ -104,14 +108,14 @@ def connect(config: DatabaseConfig, name: str, *, pure: bool = False) -> Connect
         raw = _open(arguments)
     except Exception as error:  # the driver raises more than its own errors; sorted, not swallowed
         raise sort(_without(arguments["password"], error), where) from None
-    connection = Connection(raw, Limits.of(config))
+    forked.guard(raw)
     try:
+        connection = Connection(raw, Limits.of(config))  # it pings, so it may be lost already
         connection.pin()
         _require_tls(config, connection)
     except Exception as error:  # as above; the half-made connection is closed
-        connection.discard()
+        _close(raw)
         raise sort(error, where) from None
-    forked.guard(connection.raw)
     return connection
 
 
