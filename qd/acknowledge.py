@@ -36,6 +36,14 @@ from qd.store.protocol import HeldLease, Renewal, Store
 AGAIN = Backoff(base=0.05, factor=2.0, cap=1.0, jitter=0.5)
 """Between tries to write an end."""
 
+PATIENT_TRIES = 10
+"""Tries, some 6 seconds, after which a log line says what is waited for."""
+
+HELD_UP = (
+    "its thread waits for its row, which somebody has locked: a handler that calls job.complete() must "
+    "commit or roll back before it returns"
+)
+
 FAILURES: dict[OutcomeKind, type[JobFailed]] = {
     OutcomeKind.TIMEOUT: JobTimedOut,
     OutcomeKind.CRASHED: JobCrashed,
@@ -78,15 +86,23 @@ class Acknowledger:
         failures = 0
         while not self._gate.late():
             self._turn()
-            try:
-                (found,) = self._store.renew([HeldLease(job.id, job.token, job.lease)])
-                if found is not Renewal.LOCKED:
-                    return found
-            except StoreError:  # said and counted where the connection is
-                pass
+            found = self._read(job)
+            if found is not None and found is not Renewal.LOCKED:
+                return found
             failures += 1
+            if found is Renewal.LOCKED and failures == PATIENT_TRIES:
+                self._events.publish(Problem(f"job {job.id}", HELD_UP))
             self._gate.pause(AGAIN.delay(failures))
         return None
+
+    def _read(self, job: ClaimedJob) -> Renewal | None:
+        try:
+            return self._store.renew([HeldLease(job.id, job.token, job.lease)])[0]
+        except StoreError:  # said and counted where the connection is
+            return None
+        except Exception as error:  # a bug: said; what has become of the row must be known all the same
+            self._events.publish(Problem(f"job {job.id}", f"its row wasn't read: {type(error).__name__}: {error}"))
+            return None
 
     def _write(self, settlements: Sequence[Settlement]) -> list[Verdict | None]:
         failures = 0
@@ -106,12 +122,21 @@ class Acknowledger:
                 failures += 1
             except StoreError as error:
                 failures += 1
-                if failures == 10:
-                    where = f"settling job {settlements[0].job.id}"
-                    self._events.publish(Problem(where, f"not written after {failures} tries: {error}"))
+                if failures == PATIENT_TRIES:
+                    self._say_unwritten(settlements[0], failures, str(error))
+            except Exception as error:  # a bug: said, and as little a reason to run the work again as an outage
+                failures += 1
+                if failures in (1, PATIENT_TRIES):
+                    self._say_unwritten(settlements[0], failures, f"{type(error).__name__}: {error}")
+                if len(settlements) > 1:  # it may be about one row only
+                    return [verdict for one in settlements for verdict in self._write([one])]
             if self._gate.late():
                 return [None] * len(settlements)
             self._gate.pause(AGAIN.delay(failures))
+
+    def _say_unwritten(self, settlement: Settlement, tries: int, why: str) -> None:
+        where = f"settling job {settlement.job.id}"
+        self._events.publish(Problem(where, f"not written after {tries} {'try' if tries == 1 else 'tries'}: {why}"))
 
     def _without_words(self, settlement: Settlement, error: StoreError) -> Settlement:
         """The same end, its texts replaced by one that every server takes."""

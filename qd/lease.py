@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from qd.clock import monotonic
-from qd.errors import StoreError
 from qd.events import Events, LeaseLostSeen, LeasesExtended
 from qd.job import ClaimedJob, Job
 from qd.store.protocol import HeldLease, Renewal, Store
@@ -98,15 +97,15 @@ class LeaseKeeper:
         """Renews what is due; seconds until the next round.
 
         Raises:
-            StoreError: a renewal failed; those leases are tried again at the next round.
+            Exception: a renewal failed; those leases are tried again at the next round.
         """
         now = monotonic()
         due = iter([lease for lease in self.held() if lease.due() <= now])
-        failed: StoreError | None = None
+        failed: Exception | None = None
         while chunk := list(islice(due, RENEWALS_AT_ONCE)):
             try:
                 self._renew(chunk)
-            except StoreError as error:  # the other chunks are still tried: one must not cost its neighbours
+            except Exception as error:  # raised below, once the other chunks have had their turn
                 self._events.publish(LeasesExtended("error", len(chunk)))
                 failed = error
         if failed is not None:

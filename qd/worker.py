@@ -89,6 +89,7 @@ class Worker:
 
     def _round(self) -> bool:
         """One claim and its work, or one wait; False: there was nothing and no wait is wanted."""
+        self._store.resolve()
         claimed = self._claim()
         if claimed:
             self.state = "busy"
@@ -179,8 +180,9 @@ class Worker:
         batch = self.batch = Batch(leases, size.start_within)
         try:
             self._work_through(batch)
-        except BaseException:  # whatever it was: nothing may keep renewing what nobody works on
-            self._shop.keeper.drop(leases)
+        except BaseException:  # whatever it was: what has ended is still written, what waits goes to others
+            waiting = [(lease, unstarted(lease.job)) for lease in batch.take_unstarted(all_of_it=True)]
+            self._acknowledger.settle([*batch.take_done(), *waiting])
             raise
         finally:
             self.batch = None
@@ -207,7 +209,11 @@ class Worker:
         """Runs one job, unless its lease is gone; its end waits in the batch."""
         if lease.lost.is_set() or not (lease.fresh() or self._renewed(lease)):
             return
-        done = self.runner.run(lease)
+        try:
+            done = self.runner.run(lease)
+        except BaseException:  # whatever it was: nothing may keep renewing what nobody works on
+            self._shop.keeper.drop([lease])
+            raise
         if done is not None:
             self._shop.sizes[lease.job.queue].measured(done[1].outcome.seconds)
             batch.add(done)

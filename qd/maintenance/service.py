@@ -59,11 +59,14 @@ class ServiceThread:
         service: the duty.
         patience: seconds that one round may take (all its statements at their time limits).
         away: how rounds are spaced while the database is away.
+        pulse: where a round of the service may last longer, and keeps the pulse itself.
     """
 
-    def __init__(self, service: Service, events: Events, patience: float, away: Backoff = AWAY) -> None:
+    def __init__(
+        self, service: Service, events: Events, patience: float, away: Backoff = AWAY, pulse: Pulse | None = None
+    ) -> None:
         self.service, self._events, self._patience, self._away = service, events, patience, away
-        self.pulse = Pulse(service.name, patience)
+        self.pulse = pulse or Pulse(service.name, patience)
         self._stop = threading.Event()
         self._hurry = threading.Event()
         self._said = -60.0
@@ -106,9 +109,10 @@ class ServiceThread:
             except StoreError:  # said and counted where the connection is
                 failures += 1
                 wait = self._away.delay(failures)
-            except Exception as error:  # a bug must not end the loop
+            except Exception as error:  # a bug must not end the loop, nor slow it more than an outage does
                 self._say(error)
-                wait = 5.0
+                failures += 1
+                wait = self._away.delay(failures)
             self.pulse.beat(wait + self._patience)
             self._wait(wait)
         self._quietly(self.service.close)

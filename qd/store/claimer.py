@@ -1,7 +1,8 @@
 """One store's claims: the path that the server allows, the marks, and claims of unknown outcome.
 
-A claim whose COMMIT had no answer may stand: its rows are read back, by id and token, at the next
-claim. They are returned if their lease has time, else given back uncounted.
+A claim whose COMMIT had no answer may stand: its rows are looked for by id and token, and given back
+uncounted. Whoever claims must not rest before that is done: nobody would run them, and the sweep would
+count a crash, or make a dead letter of what never ran.
 May import: claim, conditional, shared, dialect, the pure modules.
 """
 
@@ -37,9 +38,7 @@ class Claimer:
 
     def claim(self, claim: Claim) -> list[ClaimedJob]:
         """See Store.claim."""
-        found_again = self._resolve(claim)
-        if found_again:
-            return found_again
+        self.resolve()
         try:
             return self._claim(claim)
         except StoreError:
@@ -48,8 +47,18 @@ class Claimer:
             raise
 
     def resolve(self) -> None:
-        """Gives back, uncounted, what an unanswered COMMIT may have claimed; called at the end."""
-        self._resolve(None)
+        """See Store.resolve."""
+        if not self._doubtful:
+            return
+        doubtful = self._doubtful
+
+        def work(cursor: Cursor) -> None:
+            for job in doubtful:
+                if self._holds(cursor, job):
+                    give_back(cursor, self._session.dialect, job.id, job.token, 0.0)
+
+        self._session.transaction(work)
+        self._doubtful = []
 
     def _claim(self, claim: Claim) -> list[ClaimedJob]:
         path = self._shared.path()
@@ -121,30 +130,7 @@ class Claimer:
     def _jobs(self, claim: Claim, rows: Sequence[Candidate], started: float) -> list[ClaimedJob]:
         return [row.claimed(claim, self._session.dialect, started) for row in rows]
 
-    def _resolve(self, claim: Claim | None) -> list[ClaimedJob]:
-        """Reads doubtful rows back: those that fit this claim are returned, others given back."""
-        if not self._doubtful:
-            return []
-        doubtful = self._doubtful
-
-        def work(cursor: Cursor) -> list[ClaimedJob]:
-            ours = [job for job in doubtful if self._holds(cursor, job)]
-            kept = [job for job in ours if claim is not None and _fits(job, claim)][: claim.limit if claim else 0]
-            for job in ours:
-                if job not in kept:
-                    give_back(cursor, self._session.dialect, job.id, job.token, 0.0)
-            return kept
-
-        kept = self._session.transaction(work)
-        self._doubtful = []
-        return kept
-
     def _holds(self, cursor: Cursor, job: ClaimedJob) -> bool:
         lock = self._session.dialect.lock
         cursor.execute(f"SELECT id FROM qd_jobs WHERE id = %s AND reserved_by = %s{lock}", (job.id, job.token))
         return cursor.fetchone() is not None
-
-
-def _fits(job: ClaimedJob, claim: Claim) -> bool:
-    """Whether a job of an earlier claim may be handed out as this claim's: its lease has time."""
-    return job.queue == claim.queue and monotonic() - job.claimed_at < job.lease / 2

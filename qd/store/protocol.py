@@ -244,7 +244,12 @@ class Store(Protocol):
 
         Each row's attempts are raised, its lease runs. Rows locked by others are passed over.
         A row on its last attempt or with crashes behind it comes alone.
+        After a `ConnectionLost` with `outcome_unknown` call `resolve` until it returns.
         """
+        ...
+
+    def resolve(self) -> None:
+        """Gives back, uncounted, what a claim of unknown outcome may have taken; asks nothing if there is no doubt."""
         ...
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Verdict]:

@@ -52,6 +52,10 @@ class SqlStore(AdminVerbs):
         """See Store."""
         return self._claimer.claim(claim)
 
+    def resolve(self) -> None:
+        """See Store."""
+        self._claimer.resolve()
+
     def settle(self, settlements: Sequence[Settlement]) -> list[Verdict]:
         """See Store."""
         return self._settler.settle(settlements)

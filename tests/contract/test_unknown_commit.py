@@ -118,22 +118,19 @@ def test_a_claim_of_unknown_outcome_costs_no_job_and_no_attempt(cut: Cut, how: s
     assert cut.store.settle([finished(job) for job in jobs]) == [Verdict.SETTLED] * 3
 
 
-def test_a_claim_of_unknown_outcome_is_given_back_where_another_queue_is_asked_for(cut: Cut) -> None:
-    (job_id,) = cut.bench.add(1)
-    cut.proxy.cut = "after"
-    with pytest.raises(ConnectionLost):
-        cut.bench.claim(1, cut.store)
-    assert cut.bench.row(job_id, "lane") == (1,)
-    assert cut.store.claim(Claim("other", 1, 60.0, new_token(), 3)) == []
-    assert cut.bench.row(job_id, "lane", "attempts") == (0, 0)
-
-
-def test_a_claim_of_unknown_outcome_is_given_back_when_the_store_is_closed(cut: Cut) -> None:
+@pytest.mark.parametrize("next_act", ["claim from another queue", "resolve", "close"])
+def test_a_claim_of_unknown_outcome_is_given_back_at_the_next_act(cut: Cut, next_act: str) -> None:
     (job_id,) = cut.bench.add(1, max_attempts=1)
     cut.proxy.cut = "after"
     with pytest.raises(ConnectionLost):
         cut.bench.claim(1, cut.store)
-    cut.store.close()
+    assert cut.bench.row(job_id, "lane", "attempts") == (1, 1)
+    if next_act == "resolve":
+        cut.store.resolve()
+    elif next_act == "close":
+        cut.store.close()
+    else:
+        assert cut.store.claim(Claim("other", 1, 60.0, new_token(), 3)) == []
     assert cut.bench.row(job_id, "lane", "attempts") == (0, 0)
 
 

@@ -73,6 +73,9 @@ class FakeStore:
             raise answer
         return answer
 
+    def resolve(self) -> None:
+        pass
+
     def stale(self, queues: Sequence[str], limit: int) -> list[StaleRow]:
         return list(self.stale_rows)
 

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from qd.acknowledge import Acknowledger
+from qd.acknowledge import PATIENT_TRIES, Acknowledger
 from qd.batch import Done
-from qd.errors import ConnectionLost, DataRefused, ServerBusy, StoreError, TransactionFailed
+from qd.errors import ConnectionLost, DataRefused, ServerBusy, TransactionFailed
 from qd.events import JobDeadLettered, JobFailed, JobSucceeded, LeaseLostSeen, Problem
 from qd.gate import Gate
 from qd.lease import LeaseKeeper
@@ -46,9 +46,10 @@ OK = OutcomeKind.SUCCEEDED
         ConnectionLost("gone"),
         ConnectionLost("gone at commit", outcome_unknown=True),
         ServerBusy("disk full"),
+        KeyError("a bug"),
     ],
 )
-def test_an_end_is_tried_again_after_any_error_of_the_database(error: StoreError) -> None:
+def test_an_end_is_tried_again_after_any_error(error: Exception) -> None:
     bench = Bench()
     bench.store.verdicts = [error, error, [Verdict.SETTLED]]
     bench.writer.settle(bench.done(OK))
@@ -82,6 +83,15 @@ def test_one_rows_refused_text_does_not_hold_up_the_others() -> None:
     assert [len(batch) for batch in bench.store.settled] == [2, 1, 1, 1]
     assert "left out" in (bench.store.settled[-1][0].outcome.error or "")
     assert len(bench.heard.of(JobFailed)) == 2
+
+
+def test_a_bug_is_said_and_holds_up_only_the_row_it_is_about() -> None:
+    bench = Bench()
+    bench.store.verdicts = [KeyError("a bug"), [Verdict.SETTLED], KeyError("a bug"), [Verdict.SETTLED]]
+    bench.writer.settle(bench.done(OK, OK))
+    assert [len(batch) for batch in bench.store.settled] == [2, 1, 1, 1]
+    assert len(bench.heard.of(JobSucceeded)) == 2
+    assert bench.heard[0] == Problem("settling job 0", "not written after 1 try: KeyError: 'a bug'")
 
 
 def test_an_end_that_is_always_refused_is_given_up_with_a_word() -> None:
@@ -118,13 +128,22 @@ def test_reconciling_waits_while_the_handlers_transaction_still_holds_the_row() 
     assert bench.writer.reconcile(lease) is Renewal.GONE
 
 
-def test_reconciling_survives_an_outage() -> None:
+def test_a_handler_that_completes_its_job_and_leaves_its_transaction_open_is_told_of() -> None:
     bench = Bench()
-    answers: list[Renewal | StoreError] = [ConnectionLost("gone"), Renewal.RENEWED]
+    bench.store.renewals = lambda lease: Renewal.LOCKED if bench.turns <= PATIENT_TRIES else Renewal.GONE
+    (lease,) = bench.keeper.hold([claimed(7)])
+    assert bench.writer.reconcile(lease) is Renewal.GONE
+    assert [type(event) for event in bench.heard] == [Problem] and "commit or roll back" in str(bench.heard[0])
+
+
+@pytest.mark.parametrize("error", [ConnectionLost("gone"), KeyError("a bug")])
+def test_reconciling_survives_any_error(error: Exception) -> None:
+    bench = Bench()
+    answers: list[Renewal | Exception] = [error, Renewal.RENEWED]
 
     def renewals(lease: HeldLease) -> Renewal:
         answer = answers.pop(0)
-        if isinstance(answer, StoreError):
+        if isinstance(answer, Exception):
             raise answer
         return answer
 

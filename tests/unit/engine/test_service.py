@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
+from qd.backoff import Backoff
 from qd.errors import ConnectionLost
 from qd.events import Problem
 from qd.maintenance.duties import Duties
@@ -36,11 +37,21 @@ def test_a_service_goes_on_after_the_database_was_away_and_after_a_bug() -> None
     service = Rounds(ConnectionLost("away"), KeyError("a bug"))
     thread = ServiceThread(service, events, patience=5.0)
     thread.start()
-    wait_for(lambda: thread.hurry() or service.done > 3, 10, "rounds after the failures")
+    wait_for(lambda: service.done > 3, 10, "rounds after the failures")
     assert thread.pulse.overdue() == 0.0
     assert [event for event in heard if isinstance(event, Problem)] == [Problem("rounds", "KeyError: 'a bug'")]
     thread.stop()
     assert thread.join(5) and service.closed
+
+
+def test_a_bug_delays_the_next_round_no_longer_than_an_outage_would() -> None:
+    events, _ = listening()
+    service = Rounds(*[KeyError("a bug")] * 5)
+    thread = ServiceThread(service, events, patience=5.0, away=Backoff(base=0.01, factor=1.0))
+    thread.start()
+    wait_for(lambda: service.done, 4, "a round after five bugs")
+    thread.stop()
+    assert thread.join(5)
 
 
 def test_a_duty_that_fails_does_not_cost_the_others_theirs() -> None:

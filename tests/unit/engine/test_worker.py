@@ -1,0 +1,126 @@
+"""A worker's thread: what it owes to the jobs it has claimed when something goes wrong."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from qd.batch import BatchSize
+from qd.bell import Bell
+from qd.config.model import QueueConfig, WorkerConfig
+from qd.errors import ConnectionLost, StoreError
+from qd.events import JobSucceeded, Problem
+from qd.executors import Timekeeper
+from qd.gate import Gate
+from qd.identity import Identity
+from qd.job import ClaimedJob, Job
+from qd.lease import LeaseKeeper
+from qd.outcome import Action
+from qd.registry import Handler, Registry
+from qd.runner import Shop
+from qd.store.protocol import Claim, Look, Spot
+from qd.worker import Worker
+from tests.support.waiting import wait_for
+from tests.unit.engine.fakes import FakeStore, claimed, listening
+
+
+class ClaimStore(FakeStore):
+    """A store that hands out scripted claims, once."""
+
+    def __init__(self, *claims: list[ClaimedJob] | Exception) -> None:
+        super().__init__()
+        self.claims = list(claims)
+        self.resolutions: list[StoreError | None] = []
+        self.resolved = 0
+
+    def look(self, queues: Any, *, full: bool) -> Look:
+        spots = {"default": {2: Spot("2026-01-01 00:00:00.000000", 1)}} if self.claims else {}
+        return Look(spots, frozenset(), "2026-01-01 00:00:00.000000")
+
+    def claim(self, claim: Claim) -> list[ClaimedJob]:
+        answer = self.claims.pop(0) if self.claims else []
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def resolve(self) -> None:
+        self.resolved += 1
+        error = self.resolutions.pop(0) if self.resolutions else None
+        if error is not None:
+            raise error
+
+
+class Bench:
+    """One worker, its keeper and what is heard of them."""
+
+    def __init__(self, store: ClaimStore) -> None:
+        self.store, self.gate = store, Gate()
+        self.events, self.heard = listening()
+        self.keeper = LeaseKeeper(cast(Any, store), self.events, 30.0)
+        self.registry = Registry()
+        shop = Shop(
+            policies={"default": QueueConfig()},
+            registry=self.registry,
+            events=self.events,
+            keeper=self.keeper,
+            timekeeper=Timekeeper(on_stuck=lambda attempt: None),
+            bell=Bell(),
+            gate=self.gate,
+            identity=Identity(),
+            sizes={"default": BatchSize(10)},
+            patience=5.0,
+            finish=lambda cursor, job: True,
+        )
+        self.worker = Worker("w-1", WorkerConfig(), cast(Any, store), shop)
+
+    def handle(self, name: str, function: Any) -> None:
+        self.registry.add(Handler(name, function))
+
+    def ends(self) -> dict[int, Action]:
+        """What was written of which job."""
+        return {one.job.id: one.action for settlements in self.store.settled for one in settlements}
+
+    def end(self) -> None:
+        self.gate.close()
+        self.worker.thread.join(10)
+        assert not self.worker.thread.is_alive()
+
+
+@pytest.fixture
+def benches() -> Any:
+    """Makes benches whose worker is ended after the test."""
+    made: list[Bench] = []
+
+    def make(*claims: list[ClaimedJob] | Exception) -> Bench:
+        made.append(Bench(ClaimStore(*claims)))
+        return made[-1]
+
+    yield make
+    for bench in made:
+        bench.end()
+
+
+def test_a_worker_rests_only_when_it_knows_what_its_unanswered_claim_took(benches: Any) -> None:
+    bench = benches(ConnectionLost("gone at commit", outcome_unknown=True))
+    bench.store.resolutions = [None, ConnectionLost("gone"), ConnectionLost("gone")]
+    bench.worker.start()
+    wait_for(lambda: bench.store.resolved >= 4, 10, "the claim's outcome to be asked for until it is known")
+
+
+def test_after_a_bug_beside_a_handler_what_had_ended_is_written_and_what_waits_goes_back(benches: Any) -> None:
+    jobs = [claimed(number) for number in (1, 2, 3)]
+    bench = benches(jobs)
+    ran: list[int] = []
+
+    def noop(job: Job) -> None:
+        ran.append(job.id)
+
+    bench.handle("noop", noop)
+    run = bench.worker.runner.run
+    bench.worker.runner.run = lambda lease: {}["a bug"] if lease.job.id == 2 else run(lease)
+    bench.worker.start()
+    wait_for(lambda: len(bench.ends()) == 2, 10, "both ends")
+    assert bench.ends() == {1: Action.FINISH, 3: Action.RELEASE} and ran == [1]
+    wait_for(lambda: bench.keeper.held() == [], 10, "nothing to be renewed that nobody works on")
+    assert len(bench.heard.of(JobSucceeded)) == 1 and len(bench.heard.of(Problem)) == 1
