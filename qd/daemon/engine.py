@@ -106,7 +106,7 @@ class Engine:
         self._keeping = [
             ServiceThread(self._keeper, events, self._patience, away),
             ServiceThread(TimekeeperService(self._timekeeper), events, self._patience),
-            ServiceThread(self._returner(), events, self._patience),
+            self._returner(),
         ]
         self._serving = [ServiceThread(service, events, self._patience) for service in self._services()]
         self._opening = ServiceThread(self._opener, events, self._patience)
@@ -280,10 +280,13 @@ class Engine:
             self._database.store("poller"), queues, self._bell, self.config.poll, self._grow, WakeSocket.try_bind()
         )
 
-    def _returner(self) -> Returner:
-        store = self._database.store("returner")
-        acknowledger = Acknowledger(store, self._keeper, self._events, self._gate, lambda: None)
-        return Returner(self._batches, acknowledger, self._gate, store.close)
+    def _returner(self) -> ServiceThread:
+        """Its round lasts as long as an outage does, so each try to write keeps its pulse."""
+        store, pulse = self._database.store("returner"), Pulse("returner", self._patience)
+        turn = partial(pulse.beat, self._patience)
+        acknowledger = Acknowledger(store, self._keeper, self._events, self._gate, turn)
+        returner = Returner(self._batches, acknowledger, self._gate, store.close)
+        return ServiceThread(returner, self._events, self._patience, pulse=pulse)
 
     def _workers(self) -> list[Worker]:
         return [worker for pool in self._pools for worker in pool.all()]

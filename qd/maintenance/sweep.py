@@ -57,8 +57,10 @@ class StaleSweep:
         return max(self._pace, cost / SWEEP_SHARE)
 
     def apart(self, queue: str) -> float:
-        """Seconds that must lie between the two looks."""
-        return max(1.0, self._policies[queue].lease / 3)
+        """Seconds that must lie between the two looks: more than a healthy keeper takes from one
+        renewal to the next, so that even a step of the database's clock takes no job from it."""
+        lease = self._policies[queue].lease
+        return max(1.0, lease / 3 + min(2.0, lease / 6))
 
     def close(self) -> None:
         """Nothing of its own to close."""

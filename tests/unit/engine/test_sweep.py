@@ -9,11 +9,12 @@ import pytest
 from qd.clock import monotonic
 from qd.config.model import QueueConfig
 from qd.events import JobDeadLettered, StaleReclaimed
+from qd.lease import LeaseKeeper
 from qd.maintenance.sweep import StaleSweep
 from qd.outcome import Verdict
 from qd.store.protocol import StaleRow
 from tests.support.waiting import wait_for
-from tests.unit.engine.fakes import FakeStore, Heard, listening
+from tests.unit.engine.fakes import FakeStore, Heard, claimed, listening
 
 ROW = StaleRow(1, "default", "noop", "host:1:a:w:1", "2026-01-01 00:00:00.000000", 1)
 
@@ -37,6 +38,18 @@ def test_a_row_is_taken_back_only_at_a_second_look_far_enough_from_the_first() -
     bench.store.stale_rows = [ROW]
     assert bench.until_taken() >= 1.0
     assert bench.heard.of(StaleReclaimed) and not bench.heard.of(JobDeadLettered)
+
+
+@pytest.mark.parametrize("lease", [3.0, 6.0, 90.0, 3600.0])
+def test_a_healthy_keeper_renews_between_the_two_looks_whenever_it_did_so_last(lease: float) -> None:
+    events, _ = listening()
+    store = cast(Any, FakeStore())
+    sweep = StaleSweep(store, {"default": QueueConfig(lease=lease)}, events, lambda: 0.0)
+    keeper = LeaseKeeper(store, events, lease)
+    (held,) = keeper.hold([claimed(lease=lease)])
+    held.renewed_at = monotonic()
+    latest_renewal = held.due() - held.renewed_at + keeper.run_once()
+    assert sweep.apart("default") >= latest_renewal
 
 
 def test_trouble_at_the_database_begins_the_wait_anew() -> None:
