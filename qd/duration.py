@@ -6,8 +6,8 @@ import re
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
-_SIZE = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)")
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d)")
+_SIZE = re.compile(r"([0-9]+)\s*(B|KiB|MiB|GiB)")
 
 
 def duration(text: object) -> float:

@@ -50,14 +50,26 @@ class Cli:
         return open_database(where, Events())
 
     @cached_property
-    def store(self) -> FullStore:
-        """A store with a connection of its own; it is opened by the first call."""
+    def opened(self) -> FullStore:
+        """A store with a connection of its own, whatever the schema; it is opened by the first call."""
         return self.database.store(CONNECTION)
+
+    @cached_property
+    def store(self) -> FullStore:
+        """The same, once it is sure that this qd works with the schema: it may know only half of a row.
+
+        Raises:
+            SetupWrong: it doesn't.
+        """
+        from qd.store.schema import check_compatible
+
+        check_compatible(self.database.schema())
+        return self.opened
 
     def close(self) -> None:
         """Closes what was opened."""
-        if "store" in self.__dict__:
-            self.store.close()
+        if "opened" in self.__dict__:
+            self.opened.close()
 
     def policy(self, queue: str) -> QueueConfig:
         """The policy that holds for a queue, configured or not."""

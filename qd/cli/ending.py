@@ -5,6 +5,7 @@ May import: the pure modules, the terminal's text.
 
 from __future__ import annotations
 
+import errno
 import sys
 
 import click
@@ -17,8 +18,10 @@ from qd.errors import (
     HandlerError,
     QdError,
     ReadOnlyServer,
+    Refused,
     ServerBusy,
     SetupWrong,
+    StoreError,
     TransactionFailed,
 )
 
@@ -29,6 +32,9 @@ OUT_OF_REACH = 69
 """EX_UNAVAILABLE of sysexits.h."""
 SETUP_WRONG = 78
 """EX_CONFIG of sysexits.h."""
+UNWRITABLE = frozenset({errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC})
+"""What a write to stdout ends with where the file behind it takes no more."""
+
 INTERRUPTED = 130
 """128 + SIGINT, as shells have it."""
 PIPE_CLOSED = 141
@@ -61,6 +67,8 @@ def message(error: QdError) -> str:
 def _advice(error: QdError) -> str:
     if isinstance(error, ConnectionLost) and error.outcome_unknown:
         return "; the connection broke while the act was committed: look whether it was done before you repeat it"
+    if isinstance(error, StoreError) and "; " in str(error):
+        return ""  # the error's own hint is nearer to the cause
     if isinstance(error, ConnectionLost):
         return "; is the database running, and does `database:` in the configuration name it?"
     if isinstance(error, ReadOnlyServer):
@@ -77,6 +85,13 @@ def _advice(error: QdError) -> str:
 def say(error: QdError) -> None:
     """Writes an error's message to stderr."""
     click.echo(message(error), err=True)
+
+
+def unwritable(error: OSError) -> int:
+    """Says that the output was lost; the exit code. The act itself came first, and may be done."""
+    silence()
+    say(Refused(f"the output can't be written: {error.strerror}; what was asked for may be done: look, then repeat"))
+    return COULD_NOT
 
 
 def silence() -> None:

@@ -111,6 +111,8 @@ def read_payload(given: str | None) -> RawJson | None:
     try:
         if given == "-":
             text = sys.stdin.buffer.read().decode()
+        elif given == "@":
+            raise click.UsageError("payload: name a file behind the @, or write - for stdin")
         elif given.startswith("@"):
             text = Path(given[1:]).read_bytes().decode()
         else:
@@ -140,7 +142,7 @@ def _send(cli: Cli, job: NewJob, at: datetime | None, count: int) -> None:
             )])  # fmt: skip
             return
         if at is not None:
-            job.delay = max(0.0, (at - cli.store.now()).total_seconds())
+            job.delay = max(0.0, (at - cli.opened.now()).total_seconds())
         with progress("enqueuing", count) as done:
             for first in range(0, count, BATCH):
                 ids = client.enqueue_many([job] * min(BATCH, count - first))

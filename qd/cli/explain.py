@@ -11,7 +11,7 @@ import click
 from qd.cli import paging
 from qd.cli.context import Cli, pass_cli
 from qd.cli.shape import away, stamp
-from qd.cli.terminal import facts, safe, show_json
+from qd.cli.terminal import facts, plural, safe, show_json
 from qd.duration import spell
 from qd.errors import NotFound
 from qd.store.protocol import DaemonRow, FailedRow, JobRow
@@ -85,8 +85,8 @@ def _of_dead_letter(row: FailedRow) -> Reason:
     error = (row.error or "").strip().split("\n")[0]
     return Reason(
         "failed",
-        f"it is a dead letter since {stamp(row.failed_at)}, after {row.attempts} attempts, with reason {row.reason}"
-        f"{': ' + error if error else ''}; `qd failed retry {row.job_id}` brings it back",
+        f"it is a dead letter since {stamp(row.failed_at)}, after {plural(row.attempts, 'attempt')}, "
+        f"with reason {row.reason}{': ' + error if error else ''}; `qd failed retry {row.job_id}` brings it back",
     )
 
 
@@ -136,8 +136,8 @@ def _of_daemons(job: JobRow, daemons: list[DaemonRow]) -> Iterator[Reason]:
 def _of_position(position: int) -> Reason:
     if position == 0:
         return Reason("next", "it is ready and the next of its queue")
-    many = f"{COUNTED:,} or more" if position >= COUNTED else f"{position:,}"
-    return Reason("queued", f"it is ready, and {many} ready jobs of its queue come first")
+    many = f"{COUNTED:,} or more ready jobs" if position >= COUNTED else plural(position, "ready job")
+    return Reason("queued", f"it is ready, behind {many} of its queue")
 
 
 def _ago(moment: datetime | None, now: datetime) -> str:

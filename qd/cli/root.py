@@ -107,6 +107,10 @@ def end(run: Callable[[], object]) -> int:
     except QdError as error:
         ending.say(error)
         return ending.exit_code(error)
+    except OSError as error:
+        if error.errno not in ending.UNWRITABLE:
+            raise
+        return ending.unwritable(error)
 
 
 @click.group(cls=Root, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

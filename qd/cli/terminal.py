@@ -16,7 +16,8 @@ from typing import Any
 import click
 
 _UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+    "[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u3164\uffa0\U000e0000-\U000e0fff"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 """C0 and C1 controls, marks that reorder or hide text, line separators, lone surrogates."""
 
@@ -27,7 +28,7 @@ CUT = 60
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     named = {9: "\\t", 10: "\\n", 13: "\\r"}
-    return named.get(code) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
+    return named.get(code) or (f"\\x{code:02x}" if code < 256 else ascii(match[0])[1:-1])
 
 
 def safe(text: object, cut: int | None = None) -> str:

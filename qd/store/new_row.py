@@ -154,7 +154,7 @@ def _refused(field: str, value: object, allowed: str) -> BadInput:
 
 def _shown(value: object) -> str:
     try:
-        text = ascii(value)
+        text = value.isoformat() if isinstance(value, datetime) else ascii(value)
     except Exception:  # a stranger's __repr__ may raise anything; its type says enough
         text = f"a {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."

@@ -69,6 +69,45 @@ def test_a_closed_pipe_ends_a_list_quietly(rows: ServerShell) -> None:
     assert said == ""
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_are_as_good_as_dev_null(shell: ServerShell, closed: str) -> None:
+    def code(*args: str) -> int:
+        argv = ["sh", "-c", f'"$@" {closed}', "sh", *shell.command(*args)]
+        ended = subprocess.run(
+            argv, input="", capture_output=True, text=True, env=shell.environment(), cwd=shell.folder, timeout=60
+        )
+        assert "Traceback" not in ended.stderr
+        return ended.returncode
+
+    assert code("enqueue", "send") == 0
+    assert code("enqueue", "send", "-") == 2
+    assert code("jobs", "delete", "--queue", "default") == 2
+    assert code("jobs", "list") == 0
+    assert shell.count() == 1
+
+
+@pytest.mark.parametrize("command", ["status", "status --json", "enqueue send", "check", "--help", "jobs list"])
+def test_an_output_that_takes_no_more_is_said_in_one_line(shell: ServerShell, command: str) -> None:
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            shell.command(*command.split()), stdout=full, stderr=subprocess.PIPE, text=True,
+            env=shell.environment(), cwd=shell.folder, timeout=60,
+        )  # fmt: skip
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("qd: the output can't be written: ") and ended.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "command", ["status", "jobs list", "failed retry 1", "recover", "queues pause mails", "explain 1"]
+)
+def test_a_schema_that_is_too_new_is_78_and_nothing_is_changed(shell: ServerShell, command: str) -> None:
+    shell.sql("UPDATE qd_schema SET version = 99, compatible_from = 98")
+    ended = shell.qd(*command.split())
+    assert ended.returncode == 78, ended.stderr
+    assert "upgrade qd" in ended.stderr and ended.stderr.count("\n") == 1
+    assert shell.sql("SELECT * FROM qd_queues") == []
+
+
 def test_an_interrupt_ends_a_watch_quietly_with_130(shell: ServerShell) -> None:
     terminal, other = pty.openpty()
     watch = shell.start("status", "--watch", stdin=other, stdout=other, stderr=subprocess.PIPE)

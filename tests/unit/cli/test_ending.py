@@ -54,6 +54,12 @@ def test_a_commit_of_unknown_outcome_is_said_to_be_one() -> None:
     assert "look whether it was done" in said
 
 
+@pytest.mark.parametrize("kind", [errors.ConnectionLost, errors.ReadOnlyServer, errors.SetupWrong, errors.ServerBusy])
+def test_an_error_that_has_advice_of_its_own_gets_no_second_one(kind: type[errors.StoreError]) -> None:
+    assert ending.message(kind("it broke; mend it")) == "qd: it broke; mend it"
+    assert "; " in ending.message(kind("it broke"))
+
+
 def test_an_interrupt_ends_quietly_with_130(capsys: pytest.CaptureFixture[str]) -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt

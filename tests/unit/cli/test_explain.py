@@ -31,7 +31,7 @@ def test_the_next_job_of_a_served_queue_has_nothing_against_it() -> None:
 
 
 def test_ready_jobs_before_it_are_counted() -> None:
-    assert "and 12 ready jobs" in text(JOB, replace(AROUND, position=12))
+    assert "behind 12 ready jobs" in text(JOB, replace(AROUND, position=12))
     assert "10,000 or more" in text(JOB, replace(AROUND, position=10_000))
 
 

@@ -98,6 +98,20 @@ def test_an_enqueue_that_cannot_be_right_is_refused_before_a_connection(config: 
     assert "Traceback" not in result.output
 
 
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (("--at", "2040-01-01T00:00:00Z"), "2040-01-01T00:00:00+00:00"),
+        (("--delay", "٣s"), "not a duration"),
+        (("@",), "name a file"),
+    ],
+)
+def test_a_refusal_says_the_value_as_people_write_it(config: Path, option: tuple[str, ...], words: str) -> None:
+    result = qd(config, "enqueue", "send", *option)
+    assert result.exit_code == 2
+    assert words in result.stderr
+
+
 @pytest.mark.parametrize("job_type", ["qd.post", "two words", "", "x" * 129])
 def test_a_type_that_no_user_may_have_is_refused(config: Path, job_type: str) -> None:
     assert qd(config, "enqueue", job_type).exit_code == 2

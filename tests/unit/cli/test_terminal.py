@@ -28,6 +28,10 @@ def test_escape_sequences_are_shown_not_obeyed() -> None:
     assert terminal.safe("\x1b[2J\x07\x9b31m\r\n\tend") == "\\x1b[2J\\x07\\x9b31m\\r\\n\\tend"
 
 
+def test_text_that_shows_as_nothing_is_shown_as_escapes() -> None:
+    assert terminal.safe("a\U000e0041\u3164\xad") == "a\\U000e0041\\u3164\\xad"
+
+
 def test_a_text_of_several_lines_keeps_its_line_ends_only() -> None:
     assert terminal.safe_lines("one\r\ntwo\x1b]0;title\x07\n") == "one\ntwo\\x1b]0;title\\x07\n"
 
