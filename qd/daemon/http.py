@@ -2,9 +2,10 @@
 
 Answers GET and HEAD, one request a connection, and is bounded in every way: threads, the size of
 a request, the time to send one and to take its answer. When all places are taken, the connection
-that has been longest without a whole request gives way, so that slow clients can't keep a scraper
-out. Bound to loopback it answers only requests that name a loopback address as their host: a web
-page in somebody's browser can't read it under a name of its own.
+that has been longest without a whole request gives way, or else the one that has been longest in
+taking its answer, so that slow clients can't keep a scraper out. Bound to loopback it answers only
+requests that name a loopback address as their host: a web page in somebody's browser can't read it
+under a name of its own.
 May import: daemon.request, errors, clock.
 """
 
@@ -29,6 +30,10 @@ PLACES = 64
 
 PATIENCE = 5.0
 """Seconds that a client has to send its whole request, and again to take the whole answer."""
+
+TURN = 1.0
+"""Seconds that a client waits for a place before it is turned away; a client that takes longer over
+its answer may have to leave its place to it."""
 
 DRAIN_WITHIN = 0.5
 """Seconds for a body that nobody asked for: closing on unread bytes would cut the answer off."""
@@ -122,6 +127,7 @@ def to_bytes(answer: Answer, *, body: bool = True) -> bytes:
         *(("Allow: GET, HEAD",) if answer.status == HTTPStatus.METHOD_NOT_ALLOWED else ()),
         "Cache-Control: no-store",
         "X-Content-Type-Options: nosniff",
+        "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'",
         "Connection: close",
         "\r\n",
     )
@@ -129,30 +135,46 @@ def to_bytes(answer: Answer, *, body: bool = True) -> bytes:
 
 
 class _Places:
-    """The connections that there are, at most PLACES; knows which still send their request."""
+    """The connections that there are, at most PLACES; knows which send their request, which take the answer."""
 
     def __init__(self) -> None:
         self._free = threading.BoundedSemaphore(PLACES)
         self._lock = threading.Lock()
         self._reading: dict[socket.socket, None] = {}
+        self._sending: dict[socket.socket, float] = {}
 
     def take(self, connection: socket.socket) -> bool:
-        """A place, if need be that of the one that has been reading longest. False: all are being answered."""
+        """A place, if need be that of the one that has been slowest. False: all are being answered."""
         if not self._free.acquire(blocking=False):
-            self.hurry(1)
-            if not self._free.acquire(timeout=0.2):
+            if not self.hurry(1):
+                self._hurry_taker()
+            if not self._free.acquire(timeout=TURN):
                 return False
         with self._lock:
             self._reading[connection] = None
         return True
 
-    def hurry(self, count: int = PLACES) -> None:
-        """Ends the reading of the oldest; their threads then see the end of the request."""
+    def hurry(self, count: int = PLACES) -> int:
+        """Ends the reading of the oldest; their threads then see the end of the request. How many there were."""
         with self._lock:
-            for connection in list(self._reading)[:count]:
+            oldest = list(self._reading)[:count]
+            for connection in oldest:
                 del self._reading[connection]
-                with suppress(OSError):  # the client was quicker
-                    connection.shutdown(socket.SHUT_RDWR)
+                _break_off(connection)
+        return len(oldest)
+
+    def _hurry_taker(self) -> None:
+        """Ends the answer that has been sent longest, if that is longer than anybody should wait."""
+        with self._lock:
+            slowest = next(iter(self._sending), None)
+            if slowest is not None and monotonic() - self._sending[slowest] > TURN:
+                del self._sending[slowest]
+                _break_off(slowest)
+
+    def sends(self, connection: socket.socket) -> None:
+        """Its answer is made and goes out from now on."""
+        with self._lock:
+            self._sending[connection] = monotonic()
 
     def has_read(self, connection: socket.socket) -> None:
         """Its request is there: it is answered, whoever else comes."""
@@ -161,9 +183,16 @@ class _Places:
 
     def leave(self, connection: socket.socket) -> None:
         """Closes it and frees its place."""
-        self.has_read(connection)
+        with self._lock:
+            self._reading.pop(connection, None)
+            self._sending.pop(connection, None)
         connection.close()
         self._free.release()
+
+
+def _break_off(connection: socket.socket) -> None:
+    with suppress(OSError):  # the client was quicker
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class HttpServer:
@@ -253,6 +282,7 @@ class HttpServer:
             answer, body = self._answer(request), request.method != "HEAD"
         except Malformed as refused:
             answer = _said(refused.status)
+        self._places.sends(connection)
         connection.settimeout(self._patience)  # sendall: for the whole of it, not for each part
         connection.sendall(to_bytes(answer, body=body))
         connection.shutdown(socket.SHUT_WR)

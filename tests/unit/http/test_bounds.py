@@ -107,7 +107,7 @@ def test_a_client_that_takes_no_answer_gives_its_place_back(serve: Serve) -> Non
         wait_for(lambda: requests_running() == 0, 5, "the server to give up")
 
 
-def test_when_every_place_is_being_answered_the_next_client_is_turned_away_at_once(serve: Serve) -> None:
+def test_when_every_place_is_being_answered_the_next_client_is_turned_away_soon(serve: Serve) -> None:
     go_on = threading.Event()
 
     def held(accept: str) -> Answer:
@@ -124,6 +124,24 @@ def test_when_every_place_is_being_answered_the_next_client_is_turned_away_at_on
             assert read_all(late) == b""
         go_on.set()
         assert all(read_all(connection).endswith(b"held") for connection in waiting)
+
+
+def test_clients_that_take_no_answer_do_not_keep_others_out(serve: Serve) -> None:
+    big = b"x" * 5_000_000  # more than the kernel takes for a client that reads nothing
+    routes = {"/big": lambda accept: Answer(200, big), "/page": lambda accept: Answer(200, "page")}
+    server = serve(routes, patience=60)
+    host, _, port = server.address.rpartition(":")
+    with ExitStack() as stack:
+        for _ in range(PLACES):
+            connection = stack.enter_context(closing(socket.socket()))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect((host, int(port)))
+            connection.sendall(b"GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        wait_for(lambda: requests_running() == PLACES, 10, "all places to be taken")
+        begun = time.monotonic()
+        wait_for(lambda: time.monotonic() - begun > 1.1, 5, "them to be slow")
+        for _ in range(3):
+            assert ask(server, "/page").status == 200
 
 
 def test_ten_scrapers_at_once_are_all_answered_and_no_thread_stays(serve: Serve) -> None:

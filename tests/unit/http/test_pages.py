@@ -62,12 +62,13 @@ def test_head_answers_as_get_without_the_body(serve: Serve) -> None:
     assert got.headers["Content-Length"] == "6"
 
 
-def test_every_answer_forbids_caching_and_guessing_of_its_type(serve: Serve) -> None:
+def test_every_answer_forbids_caching_guessing_of_its_type_and_scripts(serve: Serve) -> None:
     server = serve()
     answers = [ask(server, "/page"), ask(server, "/nowhere"), ask(server, "/page", "POST"), send(server, b"x\r\n\r\n")]
     for reply in answers:
         assert reply.headers["Cache-Control"] == "no-store"
         assert reply.headers["X-Content-Type-Options"] == "nosniff"
+        assert reply.headers["Content-Security-Policy"].startswith("default-src 'none'")
         assert "charset=utf-8" in reply.headers["Content-Type"]
 
 
