@@ -21,7 +21,7 @@ from qd.config.password import read_password
 from qd.errors import ConfigError, SetupWrong
 from qd.store.mysql import forked
 from qd.store.mysql.errors import sort
-from qd.store.mysql.limits import IDLE, Limits
+from qd.store.mysql.limits import IDLE, IDLE_ON_MYSQL, Limits
 
 SQL_MODE = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 """Strict, and with backslash escapes: the driver's quoting needs them."""
@@ -41,6 +41,7 @@ class Connection:
 
     Attributes:
         opened_at: monotonic.
+        used_at: monotonic, of the last transaction's end.
         pid: of the process that opened it; in a forked child it isn't ours.
         server: for people, e.g. `MariaDB 10.11.14`.
         version: as the server writes it.
@@ -52,7 +53,7 @@ class Connection:
         self.raw = raw
         self.limits = limits
         self.cursor = raw.cursor(buffered=True)
-        self.opened_at = monotonic()
+        self.opened_at = self.used_at = monotonic()
         self.pid = os.getpid()
         self.mariadb = "mariadb" in str(raw.server_info).lower()
         self.server = self.version = ""
@@ -195,12 +196,15 @@ def _require_tls(config: DatabaseConfig, connection: Connection) -> None:
 def _pinned(limits: Limits, mariadb: bool) -> str:
     isolation = "tx_isolation" if mariadb else "transaction_isolation"
     longest = (
-        f"max_statement_time = {limits.server}" if mariadb else f"max_execution_time = {round(limits.server * 1000)}"
+        f"max_statement_time = {limits.server}, SESSION idle_transaction_timeout = {limits.pause}"
+        if mariadb
+        else f"max_execution_time = {round(limits.server * 1000)}"
     )
+    idle = IDLE if mariadb else IDLE_ON_MYSQL
     return (
         f"SET NAMES utf8mb4 COLLATE utf8mb4_bin, SESSION sql_mode = '{SQL_MODE}', SESSION time_zone = '+00:00', "
         f"SESSION {isolation} = 'READ-COMMITTED', SESSION innodb_lock_wait_timeout = {limits.lock_wait}, "
-        f"SESSION lock_wait_timeout = {limits.table_wait}, SESSION wait_timeout = {IDLE}, SESSION {longest}, {HARMLESS}"
+        f"SESSION lock_wait_timeout = {limits.table_wait}, SESSION wait_timeout = {idle}, SESSION {longest}, {HARMLESS}"
     )
 
 

@@ -14,7 +14,15 @@ LONGEST_LOCK_WAIT = 3
 """Seconds that a statement waits for a row lock at most."""
 
 IDLE = 28_800
-"""Seconds that the server keeps an idle connection, whatever its own setting is."""
+"""Seconds that MariaDB keeps an idle connection, whatever its own setting is."""
+
+IDLE_ON_MYSQL = 300
+"""The same on MySQL, which knows no limit for an idle transaction: so long may a host that vanished
+in the middle of one keep its rows locked."""
+
+UNUSED = 150.0
+"""Seconds without a statement after which a session trusts its connection no more, and opens another:
+the server, or a firewall on the way, may have forgotten it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +35,8 @@ class Limits:
         server: for one statement, on the server.
         lock_wait: for one row lock.
         table_wait: for a table that is locked as a whole, or being altered.
+        pause: between two statements of a transaction (MariaDB): a daemon that was frozen there, or
+            whose host has vanished, must not keep its rows from the others.
     """
 
     connect: int
@@ -34,6 +44,7 @@ class Limits:
     server: float
     lock_wait: int
     table_wait: int
+    pause: int
 
     @classmethod
     def of(cls, config: DatabaseConfig) -> Limits:
@@ -45,4 +56,5 @@ class Limits:
             server=round(statement * 0.8, 1),
             lock_wait=max(1, min(LONGEST_LOCK_WAIT, statement // 4)),
             table_wait=max(1, int(statement * 0.8)),
+            pause=statement,
         )

@@ -25,6 +25,7 @@ from qd.errors import (
 from qd.store.dialect import MYSQL, Cursor
 from qd.store.mysql.connection import Connection
 from qd.store.mysql.errors import SLOW_TO_HEAL, sort
+from qd.store.mysql.limits import UNUSED
 from qd.store.outage import OutageRecord
 from qd.store.pacing import Pacing
 
@@ -130,7 +131,10 @@ class MySqlSession:
         """
         held = self._connection
         if held is not None and held.pid == os.getpid():
-            return held
+            if monotonic() - held.used_at < UNUSED:
+                return held
+            self.close()
+            return self._open(lost=False)
         self._connection = None  # a forked child's copy is the parent's: not closed, see forked.py
         return self._open()
 
@@ -163,6 +167,7 @@ class MySqlSession:
         except BaseException:  # an interrupt may have hit in the middle of an answer
             self.close()
             raise
+        connection.used_at = monotonic()
         self._pacing.succeeded()
         self._record.succeeded(self.name, monotonic() - started, wrote=cursor.wrote)
         return result
@@ -208,7 +213,7 @@ class MySqlSession:
         """Whether nothing had been done yet, and it was no time-out: then it was dead before."""
         return cursor.statements <= 1 and not error.outcome_unknown and error.kind != "timeout"
 
-    def _open(self) -> Connection:
+    def _open(self, *, lost: bool = True) -> Connection:
         waiting = self._pacing.waiting()
         if waiting is not None:
             raise waiting.with_traceback(None)
@@ -221,7 +226,7 @@ class MySqlSession:
             raise
         self._connection = connection
         first, self._first = self._first, False
-        if not first:
+        if lost and not first:
             self._record.reopened(self.name)
         self._opened(connection, first)
         return connection

@@ -1,0 +1,49 @@
+"""What a connection may do in its pauses: hold no row for long, and be forgotten without harm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from qd.errors import ConnectionLost
+from qd.events import DatabaseLost, Reconnected
+from qd.store.dialect import Cursor
+from qd.store.mysql.limits import UNUSED
+from tests.contract.bench import Bench
+from tests.support.waiting import wait_for
+
+
+@pytest.fixture
+def quick(mariadb_bench: Bench) -> Iterator[Bench]:
+    """The same database with a statement timeout of 1 s."""
+    made = mariadb_bench.again_with(statement_timeout=1.0)
+    yield made
+    made.close()
+
+
+def test_a_daemon_that_is_frozen_in_the_middle_of_a_claim_keeps_no_row_from_the_others(quick: Bench) -> None:
+    (job_id,) = quick.add(1)
+    if "mariadb" not in quick.one("SELECT VERSION()").lower():
+        pytest.skip("MySQL ends idle transactions with the connection only, after 300 s")
+
+    def work(cursor: Cursor) -> bool:
+        cursor.execute("SELECT id FROM qd_jobs WHERE id = %s FOR UPDATE", (job_id,))
+        other = quick.new_store("other")
+        assert quick.claim(1, other) == []
+        return bool(wait_for(lambda: quick.claim(1, other), 10, "the row to be free"))
+
+    with pytest.raises(ConnectionLost):
+        quick.store._session.transaction(work)
+
+
+def test_a_connection_that_was_long_unused_is_replaced_in_silence(mariadb_bench: Bench) -> None:
+    bench = mariadb_bench
+    session = bench.store._session
+    bench.store.now()
+    old = session.connected()
+    bench.sql("KILL %s", old.raw.connection_id)
+    old.used_at -= UNUSED
+    bench.store.now()
+    assert session.connected() is not old
+    assert bench.events(DatabaseLost) == [] and bench.events(Reconnected) == []
