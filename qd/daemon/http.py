@@ -6,13 +6,12 @@ that has been longest without a whole request gives way, or else the one that ha
 taking its answer, so that slow clients can't keep a scraper out. Bound to loopback it answers only
 requests that name a loopback address as their host: a web page in somebody's browser can't read it
 under a name of its own.
-May import: daemon.request, errors, clock.
+May import: daemon.request, config, errors, clock.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import socket
 import threading
 import weakref
@@ -22,7 +21,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from qd.clock import monotonic
-from qd.daemon.request import Malformed, Request, is_loopback, names_loopback, parse_head, read_head
+from qd.config import is_loopback, listen_address
+from qd.daemon.request import Malformed, Request, names_loopback, parse_head, read_head
 from qd.errors import QdError
 
 PLACES = 64
@@ -39,8 +39,6 @@ DRAIN_WITHIN = 0.5
 """Seconds for a body that nobody asked for: closing on unread bytes would cut the answer off."""
 
 PLAIN = "text/plain; charset=utf-8"
-
-_LISTEN = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9_.-]+)):([0-9]{1,5})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +97,6 @@ INDEX = """<!doctype html>
 </ul>
 </html>
 """
-
-
-def parse_listen(listen: str) -> tuple[str, int]:
-    """Host and port of `127.0.0.1:9833`, `[::1]:9833`, `localhost:9833`; port 0 takes a free one.
-
-    Raises:
-        ValueError: it is none of these; the message says what is allowed.
-    """
-    match = _LISTEN.fullmatch(listen)
-    if match is None or int(match[3]) > 65535:
-        raise ValueError(f"{listen!r} is no address to listen at; write HOST:PORT, like 127.0.0.1:9833 or [::1]:9833")
-    return match[1] or match[2], int(match[3])
 
 
 def _said(status: HTTPStatus) -> Answer:
@@ -199,7 +185,7 @@ class HttpServer:
     """Serves routes until it is closed. Binds at once, answers from `start` on.
 
     Args:
-        listen: HOST:PORT, as `parse_listen` reads it.
+        listen: HOST:PORT, as the configuration has it; port 0 takes a free one.
         routes: by path.
         on_fault: told what a route raised; the client gets a bare 500.
         patience: seconds that a client has to send its request, and again to take the answer.
@@ -319,12 +305,12 @@ os.register_at_fork(after_in_child=_let_go)
 def _bind(listen: str) -> socket.socket:
     """A listening socket; Python's own close-on-exec holds for it and for what it accepts."""
     try:
-        host, port = parse_listen(listen)
+        host, port = listen_address(listen)
         family, address = _resolve(host, port)
         dual = family == socket.AF_INET6 and socket.has_dualstack_ipv6()  # [::] means everything
         listening = socket.create_server(address, family=family, backlog=128, dualstack_ipv6=dual)
     except ValueError as error:
-        raise QdError(f"http.listen: {error}") from None
+        raise QdError(f"http.listen: {listen!r} {error}") from None
     except OSError as error:
         reason = str(error.strerror or error).split(" (while")[0]
         raise QdError(f"http.listen: can't listen at {listen}: {reason}") from None

@@ -1,12 +1,11 @@
 """Reading and judging the head of an HTTP request that anybody may have sent.
 
 Strict on purpose: what isn't HTTP/1.x to the letter is refused, so that no two readers of a
-request can differ on what it says. May import: clock.
+request can differ on what it says. May import: config (what is a loopback address), clock.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import socket
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from http import HTTPStatus
 from urllib.parse import urlsplit
 
 from qd.clock import monotonic
+from qd.config import is_loopback
 
 HEAD = 16384
 """Bytes that a request line and its headers may have together."""
@@ -28,17 +28,6 @@ def names_loopback(host: str) -> bool:
     """True for `localhost` and for literal loopback addresses, with or without a port."""
     match = _HOST.fullmatch(host)
     return match is not None and is_loopback(match[1] or match[2])
-
-
-def is_loopback(name: str) -> bool:
-    """True for `localhost` and for a literal loopback address."""
-    if name.lower() == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(name)
-    except ValueError:  # any other name, or a shorthand like 127.1
-        return False
-    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 @dataclass(frozen=True, slots=True)
