@@ -19,6 +19,9 @@ from qd.store.protocol import Claim
 SPARE = 8
 """Candidates looked at beyond those wanted: rivals win some."""
 
+WAITS = 2
+"""Rows that one claim waits for, where the server can't be told not to wait at all."""
+
 
 class ConditionalClaim:
     """One claim's way through the candidates.
@@ -33,6 +36,7 @@ class ConditionalClaim:
     ) -> None:
         self._session, self._claim, self._marks = session, claim, marks
         self._impatient, self._doubt = impatient, doubt
+        self._waited = 0
 
     def take(self) -> Taken:
         """Takes rows of the first priority that has any; each is committed when it returns.
@@ -63,7 +67,7 @@ class ConditionalClaim:
         try:
             for row in self._in_turn(found, beaten):
                 self._try(row, taken, beaten)
-                if len(taken.rows) >= self._claim.limit or taken.alone:
+                if len(taken.rows) >= self._claim.limit or taken.alone or self._waited >= WAITS:
                     break
         except StoreError:
             if not taken.rows:
@@ -102,6 +106,7 @@ class ConditionalClaim:
         try:
             return self._session.transaction(lambda cursor: act(cursor, row))
         except TransactionFailed:  # somebody has it: his
+            self._waited += not self._impatient
             return False
         except ConnectionLost as error:
             if error.outcome_unknown:

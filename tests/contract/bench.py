@@ -119,6 +119,10 @@ class Bench:
             moment = f"strftime('%Y-%m-%d %H:%M:%f', 'now', '{seconds:+.3f} seconds')"
         self.sql(f"UPDATE qd_jobs SET available_at = {moment} WHERE id = %s", job_id)
 
+    def is_mariadb(self) -> bool:
+        """Whether the server is a MariaDB; some names differ."""
+        return "MariaDB" in str(self.one("SELECT VERSION()"))
+
     def lock_waits(self) -> int:
         """Statements that wait for a row lock now. (INNODB_TRX is no use in a loop: it is a cache.)"""
         return int(self.sql("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")[0][1])
@@ -143,6 +147,14 @@ class Bench:
     def events(self, kind: type[Event]) -> list[Any]:
         """What was published of one kind."""
         return [event for event in self.seen if isinstance(event, kind)]
+
+
+def sequence(count: int) -> str:
+    """A derived table `s` with a column `seq` from 1 to count, on every server."""
+    digits = " UNION ALL ".join(f"SELECT {digit} AS n" for digit in range(10))
+    total = " + ".join(f"{10**place} * d{place}.n" for place in range(6))
+    tables = " JOIN ".join(f"({digits}) d{place}" for place in range(6))
+    return f"(SELECT 1 + {total} AS seq FROM {tables} HAVING seq <= {count}) s"
 
 
 def new_token() -> str:

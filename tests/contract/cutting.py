@@ -57,7 +57,7 @@ class CuttingProxy:
     def _forward(self, source: socket.socket, target: socket.socket, up: bool) -> None:
         with suppress(OSError):
             while data := source.recv(65_536):
-                if up and self.cut and data[4:].lower() == b"\x03commit":
+                if up and self.cut and data[4:5] == b"\x03" and data.lower().endswith(b"commit"):
                     self._cut(source, target, data)
                     return
                 if target not in self._mute:

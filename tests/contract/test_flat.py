@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from qd.store.mysql.database import MySqlDatabase
-from tests.contract.bench import Bench, finished
+from tests.contract.bench import Bench, finished, sequence
 from tests.support.mariadb import MariaDB
 
 
@@ -96,7 +96,7 @@ def test_looks_and_claims_at_an_empty_queue_cost_the_same_behind_ten_thousand_do
 
 def test_twenty_thousand_rows_of_one_moment_are_claimed_at_one_price(scale: Scale) -> None:
     scale.bench.sql(
-        "INSERT INTO qd_jobs (type, available_at) SELECT 'noop', NOW(6) - INTERVAL 1 MINUTE FROM seq_1_to_20000"
+        f"INSERT INTO qd_jobs (type, available_at) SELECT 'noop', NOW(6) - INTERVAL 1 MINUTE FROM {sequence(20_000)}"
     )
     assert scale.bench.one("SELECT COUNT(DISTINCT available_at) FROM qd_jobs WHERE type = 'noop'") == 1
     scale.hold_snapshot()
@@ -119,7 +119,7 @@ def test_a_look_and_a_claim_cost_the_same_beside_fifty_thousand_others(scale: Sc
     }[load]
     scale.bench.sql(
         "INSERT INTO qd_jobs (type, queue, lane, reserved_by, available_at) "
-        f"SELECT 'noop', {columns} FROM seq_1_to_50000"
+        f"SELECT 'noop', {columns} FROM {sequence(50_000)}"
     )
     after = scale.pages(scale.look), scale.pages(lambda: scale.bench.claim(10))
     # a larger index is a level or two deeper; a walk over the others would touch thousands

@@ -11,7 +11,7 @@ from qd.outcome import Action
 from qd.store.claim import Taken, take
 from qd.store.dialect import Cursor
 from qd.store.protocol import Claim, HeldLease
-from tests.contract.bench import Bench, ended, finished, new_token
+from tests.contract.bench import Bench, ended, finished, new_token, sequence
 from tests.contract.recording import RecordingSession, Statement, explained
 
 ROWS = 100_000
@@ -43,7 +43,7 @@ def loaded(request: pytest.FixtureRequest, mariadb_bench: Bench) -> Iterator[Ben
     """100,000 rows over three priorities, their statistics as the load left them."""
     columns = {"queue": "'default'", **LOADS[request.param], "type": "'noop'", "priority": "seq % 3 + 1"}
     names, values = ", ".join(columns), ", ".join(columns.values())
-    mariadb_bench.sql(f"INSERT INTO qd_jobs ({names}) SELECT {values} FROM seq_1_to_{ROWS}")
+    mariadb_bench.sql(f"INSERT INTO qd_jobs ({names}) SELECT {values} FROM {sequence(ROWS)}")
     mariadb_bench.store.ensure_posts(["default"])
     yield mariadb_bench
 
