@@ -27,6 +27,8 @@ def test_a_read_only_server_is_an_outage_that_only_a_write_ends(own_mariadb: Cal
     with pytest.raises(ReadOnlyServer):
         bench.claim()
     reader.look(["default"], full=True)
+    reader.stale(["default"], 10)
+    reader.depths()
     assert not bench.database.up()
     server.run("SET GLOBAL read_only = 0")
     wait_for(lambda: _claimed(bench) == ids, 10, "a claim after the server takes writes again")

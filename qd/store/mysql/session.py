@@ -117,11 +117,11 @@ class MySqlSession:
 
     def transaction(self, work: Callable[[Cursor], T]) -> T:
         """See Session."""
-        return self._run(work)
+        return self._run(work, reads=False)
 
     def read(self, work: Callable[[Cursor], T]) -> T:
         """See Session."""
-        return self._run(work)
+        return self._run(work, reads=True)
 
     def connected(self) -> Connection:
         """The connection, opened if there is none.
@@ -144,18 +144,18 @@ class MySqlSession:
         if held is not None and held.pid == os.getpid():
             held.discard()
 
-    def _run(self, work: Callable[[Cursor], T]) -> T:
+    def _run(self, work: Callable[[Cursor], T], *, reads: bool) -> T:
         connection = self.connected()
         cursor = WatchedCursor(connection)
         try:
-            return self._once(connection, cursor, work)
+            return self._once(connection, cursor, work, reads)
         except ConnectionLost as error:
             if not self._dead_on_arrival(cursor, error):
                 raise
         connection = self._open()
-        return self._once(connection, WatchedCursor(connection), work)
+        return self._once(connection, WatchedCursor(connection), work, reads)
 
-    def _once(self, connection: Connection, cursor: WatchedCursor, work: Callable[[Cursor], T]) -> T:
+    def _once(self, connection: Connection, cursor: WatchedCursor, work: Callable[[Cursor], T], reads: bool) -> T:
         started, in_commit = monotonic(), False
         try:
             result = work(cursor)
@@ -169,7 +169,7 @@ class MySqlSession:
             raise
         connection.used_at = monotonic()
         self._pacing.succeeded()
-        self._record.succeeded(self.name, monotonic() - started, wrote=cursor.wrote)
+        self._record.succeeded(self.name, monotonic() - started, wrote=cursor.wrote and not reads)
         return result
 
     def _ended(self, connection: Connection, cursor: WatchedCursor, error: Exception, in_commit: bool) -> Exception:
