@@ -13,7 +13,7 @@ from qd.cli.status import place
 from qd.cli.terminal import safe, show_json
 from qd.config.model import Config
 from qd.duration import spell
-from qd.errors import ConfigError, ConnectionLost, QdError, ServerBusy
+from qd.errors import ConfigError, ConnectionLost, QdError, ReadOnlyServer, ServerBusy
 from qd.registry import Registry
 from qd.store.protocol import Finding, SchemaState
 
@@ -22,10 +22,11 @@ MOST_SERIES = 5000
 
 
 class OutOfReach(Exception):
-    """The database can't be asked; the rest of the check falls away."""
+    """The database can't be asked, or to write; the rest of the check falls away."""
 
     def __init__(self, error: QdError) -> None:
         super().__init__(str(error))
+        self.how = "takes no writes" if isinstance(error, ReadOnlyServer) else "out of reach"
 
 
 @click.command()
@@ -80,7 +81,7 @@ def _run(cli: Cli, offline: bool, tell: Callable[[Finding], None]) -> bool:
         for finding in of_database(cli):
             tell(finding)
     except OutOfReach as error:
-        tell(Finding("FAIL", "database", f"out of reach at {place(cli)}: {error}"))
+        tell(Finding("FAIL", "database", f"{error.how} at {place(cli)}: {error}"))
         return True
     return False
 
@@ -169,7 +170,7 @@ def of_database(cli: Cli) -> Iterator[Finding]:
     try:
         state = cli.database.schema()
         info = cli.database.check() if state.version else cli.database.info()
-    except (ConnectionLost, ServerBusy) as error:
+    except (ConnectionLost, ReadOnlyServer, ServerBusy) as error:
         raise OutOfReach(error) from error
     except QdError as error:
         yield Finding("FAIL", "database", f"{error} ({place(cli)})")
@@ -187,7 +188,7 @@ def of_database(cli: Cli) -> Iterator[Finding]:
 def _inspected(cli: Cli) -> Iterator[Finding]:
     try:
         yield from cli.store.inspect()
-    except (ConnectionLost, ServerBusy) as error:
+    except (ConnectionLost, ReadOnlyServer, ServerBusy) as error:
         raise OutOfReach(error) from error
     except QdError as error:
         yield Finding("FAIL", "server", str(error))

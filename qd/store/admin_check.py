@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from qd.errors import SetupWrong
@@ -41,6 +42,11 @@ _TRIED = {
     "DELETE": "DELETE FROM {table} WHERE 1 = 0",
 }
 
+CHECKS = tuple(
+    f"qd_jobs_{what}_check" for what in ("queue", "type", "payload", "priority", "lane", "max_attempts", "available_at")
+)
+"""The constraints of schema.sql that refuse rows which can't be run."""
+
 SMALL_PACKET = 4 * 1024 * 1024
 """Bytes of max_allowed_packet below which larger payloads and tracebacks are worth a warning."""
 
@@ -53,12 +59,21 @@ _VARIABLES = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class _Traits:
+    """What information_schema says of qd's tables."""
+
+    foreign: list[str]
+    unique: set[tuple[str, ...]]
+    checks: set[str]
+
+
 def inspect(session: Session) -> list[Finding]:
     """All findings about the server."""
     if session.dialect.name != "mysql":
         return list(_plan(session))
     variables = session.read(_variables)
-    return [*_of_session(variables), *_of_server(variables), *_plan(session), *_grants(session)]
+    return [*_of_session(variables), *_of_server(variables), *_of_tables(session), *_plan(session), *_grants(session)]
 
 
 def _variables(cursor: Cursor) -> dict[str, str]:
@@ -98,6 +113,42 @@ def _of_server(variables: dict[str, str]) -> Iterator[Finding]:
         yield Finding(
             "warn", "wait_timeout", f"the server drops connections after {wait} s: they are made anew all the time"
         )
+
+
+def _of_tables(session: Session) -> Iterator[Finding]:
+    """What qd relies on in its tables beside their columns, and what an import or a hand may have lost."""
+    found = session.read(_traits)
+    names = ", ".join(found.foreign)
+    if found.foreign:
+        yield Finding("FAIL", "engine", f"not InnoDB, so that moves between tables can be half done: {names}")
+    if ("queue", "unique_key") not in found.unique:
+        yield Finding(
+            "FAIL", "unique keys", "qd_jobs has no unique index on (queue, unique_key): jobs with the same key are "
+            "enqueued twice. Make it again as schema.sql has it"
+        )  # fmt: skip
+    lost = [name for name in CHECKS if name not in found.checks]
+    if lost:
+        yield Finding(
+            "warn", "constraints", f"lost: {', '.join(lost)}: rows that can't be run are let in. Make them again as "
+            "schema.sql has them"
+        )  # fmt: skip
+
+
+def _traits(cursor: Cursor) -> _Traits:
+    tables = ", ".join(f"'{table}'" for table in NEEDED)
+    here = "table_schema = DATABASE() AND table_name"
+    cursor.execute(f"SELECT table_name, engine FROM information_schema.tables WHERE {here} IN ({tables})")
+    foreign = [str(name) for name, engine in cursor.fetchall() if engine != "InnoDB"]
+    cursor.execute(
+        f"SELECT index_name, column_name FROM information_schema.statistics WHERE {here} = 'qd_jobs' AND non_unique = 0"
+        " ORDER BY index_name, seq_in_index"
+    )
+    columns: dict[str, tuple[str, ...]] = {}
+    for name, column in cursor.fetchall():
+        columns[name] = (*columns.get(name, ()), str(column).lower())
+    cursor.execute("SHOW CREATE TABLE qd_jobs")  # information_schema hides constraints from the daemon's account
+    checks = set(re.findall(r"CONSTRAINT `(\w+)` CHECK", str(cursor.fetchall()[0][1])))
+    return _Traits(foreign, set(columns.values()), checks)
 
 
 def _grants(session: Session) -> Iterator[Finding]:

@@ -56,9 +56,15 @@ def schema_state(cursor: Cursor, dialect: Dialect, directory: Path | None = None
         directory: the migrations, if not the package's own.
 
     Raises:
-        SetupWrong: it has tables with qd's names that aren't qd's.
+        SetupWrong: it has tables with qd's names that aren't qd's, or has lost one of qd's.
     """
     version, compatible_from = _version(cursor, dialect)
+    lost = [table for table in TABLES if version and not _columns(cursor, dialect, table)]
+    if lost:
+        raise SetupWrong(
+            f"the database has no {', '.join(lost)} that this account may see: rights are missing (docs/grants.sql),"
+            " or the table was lost: make it again from schema.sql"
+        )
     pending = [migration.name for migration in migrations(dialect, directory) if migration.number > version]
     return SchemaState(version, compatible_from, pending)
 

@@ -16,7 +16,7 @@ from qd.errors import SetupWrong
 from qd.store import schema
 from qd.store.dialect import MYSQL, SQLITE, Dialect
 from qd.store.protocol import SchemaState
-from qd.store.schema import COMPATIBLE_FROM, SCHEMA_VERSION, check_compatible, migrate, migrations, schema_state
+from qd.store.schema import COMPATIBLE_FROM, SCHEMA_VERSION, TABLES, check_compatible, migrate, migrations, schema_state
 from tests.contract.test_schema_checks import Percent
 from tests.support.server import ROOT, Server, statements
 from tests.support.waiting import wait_for
@@ -289,6 +289,13 @@ def test_tables_of_others_with_qds_names_are_left_alone(
         cursor.execute(foreign)
         with pytest.raises(SetupWrong, match=r"qd_(jobs|schema)"):
             migrate(cursor, SQLITE)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_table_that_was_lost_is_named(mariadb: Server, mysql_database: str, table: str) -> None:
+    mariadb.run(f"DROP TABLE {table}", database=mysql_database)
+    with migrator(mariadb, mysql_database) as cursor, pytest.raises(SetupWrong, match=f"no {table} "):
+        schema_state(cursor, MYSQL)
 
 
 def test_the_sessions_limits_are_as_before_after_a_migration(mariadb: Server, empty: str) -> None:

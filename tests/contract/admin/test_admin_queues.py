@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timezone
 
 import pytest
 
 from qd.errors import BadInput
+from qd.store.admin_check import CHECKS
 from qd.store.protocol import DaemonRow
 from tests.contract.admin.desk import Desk
+from tests.support.server import ROOT
 
 
 def paused(desk: Desk) -> set[str]:
@@ -106,3 +109,23 @@ def test_the_inspection_notices_a_claim_that_would_sort(desk: Desk) -> None:
     [plan] = [finding for finding in desk.store().inspect() if finding.what == "claim plan"]
     assert plan.level == "FAIL"
     assert "sorts" in plan.detail
+
+
+@pytest.mark.parametrize(
+    ("what", "level", "loss"),
+    [
+        ("engine", "FAIL", "ALTER TABLE qd_failed_jobs ENGINE = MyISAM"),
+        ("unique keys", "FAIL", "ALTER TABLE qd_jobs DROP INDEX qd_jobs_unique"),
+        ("constraints", "warn", "ALTER TABLE qd_jobs DROP CONSTRAINT qd_jobs_lane_check"),
+    ],
+)
+def test_the_inspection_notices_what_a_table_has_lost(desk: Desk, what: str, level: str, loss: str) -> None:
+    if desk.server is None:
+        pytest.skip("SQLite's tables aren't altered so")
+    desk.sql(loss)
+    wrong = [finding for finding in desk.store().inspect() if finding.level != "ok"]
+    assert [(finding.what, finding.level) for finding in wrong] == [(what, level)]
+
+
+def test_the_constraints_that_are_looked_for_are_all_that_the_schema_has() -> None:
+    assert set(CHECKS) == set(re.findall(r"CONSTRAINT (\w+) CHECK", (ROOT / "schema.sql").read_text()))
