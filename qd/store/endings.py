@@ -14,7 +14,7 @@ from typing import Any
 from qd.outcome import Action, OutcomeKind, Reason, Settlement, Verdict
 from qd.store.bury import bury
 from qd.store.dialect import Cursor, Dialect
-from qd.store.history import UNKNOWN_TYPE, Entry, appended, entries, entry
+from qd.store.history import UNKNOWN_TYPE, Entry, appended, entry, unknown_since
 from qd.store.moments import stamp
 from qd.store.release import OURS, give_back, ready_again
 from qd.store.texts import fitted
@@ -46,7 +46,7 @@ def end(cursor: Cursor, dialect: Dialect, settlement: Settlement, patience: floa
     if action is Action.RETRY:
         return _verdict(_retry(cursor, dialect, settlement, held))
     if action is Action.BURY:
-        return _verdict(_bury(cursor, dialect, settlement, appended(held.history, _entry(settlement, held))))
+        return _verdict(_bury(cursor, dialect, settlement, held))
     return _postpone(cursor, dialect, settlement, held, patience)
 
 
@@ -77,8 +77,9 @@ def _retry(cursor: Cursor, dialect: Dialect, settlement: Settlement, held: Held)
     return ready_again(cursor, dialect, job.id, job.token, settlement.delay, setting, words)
 
 
-def _bury(cursor: Cursor, dialect: Dialect, settlement: Settlement, history: str) -> bool:
+def _bury(cursor: Cursor, dialect: Dialect, settlement: Settlement, held: Held) -> bool:
     job, outcome = settlement.job, settlement.outcome
+    history = appended(held.history, _entry(settlement, held))
     words: dict[str, Any] = {"error": outcome.error, "traceback": outcome.traceback, "history": history}
     return bury(cursor, dialect, job.id, OURS, (job.token,), reason=outcome.reason, **words)
 
@@ -86,14 +87,13 @@ def _bury(cursor: Cursor, dialect: Dialect, settlement: Settlement, history: str
 def _postpone(cursor: Cursor, dialect: Dialect, settlement: Settlement, held: Held, patience: float) -> Verdict:
     """Back uncounted, unless nobody has known the type for `patience` seconds."""
     job, outcome = settlement.job, settlement.outcome
-    first = next((one for one in entries(held.history) if one.get("outcome") == UNKNOWN_TYPE), None)
-    if first is None:
+    since = unknown_since(held.history)
+    if since is None:
         looked = entry(job.attempt, held.now, held.now, job.token, UNKNOWN_TYPE, outcome.error)
         setting, words = "attempts = attempts - (attempts > 0), history = %s", (appended(held.history, looked),)
         return _verdict(ready_again(cursor, dialect, job.id, job.token, settlement.delay, setting, words))
-    if _seconds_since(first, held.now) >= patience and not _known_elsewhere(cursor, dialect, job.type):
-        unknown = Settlement(job, Action.BURY, outcome, 0.0)
-        buried = _bury(cursor, dialect, unknown, str(held.history))
+    if _seconds_since(since, held.now) >= patience and not _known_elsewhere(cursor, dialect, job.type):
+        buried = _bury(cursor, dialect, settlement, held)
         return Verdict.BURIED if buried else Verdict.LOST
     return _verdict(give_back(cursor, dialect, job.id, job.token, settlement.delay))
 

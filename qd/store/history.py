@@ -2,7 +2,7 @@
 
 Each entry has `attempt`, `start`, `end` (ISO 8601, UTC, by the database's clock), `worker` (the
 claim's token), `outcome` and `error`. An entry of outcome `unknown_type` is no attempt: it tells
-when the job was first put back because nobody had a handler.
+since when the job is put back because nobody has a handler; while that lasts it is the last one.
 """
 
 from __future__ import annotations
@@ -52,6 +52,15 @@ def appended(text: Any, one: Entry) -> str:
     while len(written := json.dumps(kept, ensure_ascii=False)) > CHARACTERS and len(kept) > 1:
         kept = kept[1:]
     return fitted(written, 4 * CHARACTERS) or ""
+
+
+def unknown_since(text: Any) -> Entry | None:
+    """The entry that began the time in which nobody knows the type; None: there is no such time now.
+
+    An attempt behind it ends that time: the type was known then, or the job was a dead letter and is retried.
+    """
+    last = next(reversed(entries(text)), None)
+    return last if last is not None and last.get("outcome") == UNKNOWN_TYPE else None
 
 
 def of_token(text: Any, token: str) -> str | None:

@@ -62,3 +62,21 @@ def test_what_a_daemon_of_another_version_wrote_into_its_row_breaks_nothing(benc
     bench.store.announce(DaemonRow("other", "host", 7, "1", ("default",), ()))
     bench.sql("UPDATE qd_daemons SET types = 'not json'")
     assert [_postponed(bench, 0.0), _postponed(bench, 0.0)] == [Verdict.SETTLED, Verdict.BURIED]
+
+
+def test_a_dead_letter_that_is_retried_has_its_patience_anew(bench: Bench) -> None:
+    (job_id,) = bench.add(1)
+    assert [_postponed(bench, 0.0), _postponed(bench, 0.0)] == [Verdict.SETTLED, Verdict.BURIED]
+    bench.store.retry_failed(job_id)
+    assert _postponed(bench, 0.0) is Verdict.SETTLED
+    outcomes = [entry["outcome"] for entry in bench.store.job(job_id).history]
+    assert outcomes == ["unknown_type", "rejected", "unknown_type"]
+
+
+def test_a_type_that_was_known_in_between_is_waited_for_anew(bench: Bench) -> None:
+    bench.add(1)
+    assert _postponed(bench, 0.0) is Verdict.SETTLED
+    (job,) = bench.claim(1)
+    failed = Outcome(OutcomeKind.FAILED, error="boom")
+    assert bench.store.settle([Settlement(job, Action.RETRY, failed, 0.0)]) == [Verdict.SETTLED]
+    assert [_postponed(bench, 0.0), _postponed(bench, 0.0)] == [Verdict.SETTLED, Verdict.BURIED]
