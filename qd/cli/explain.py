@@ -14,10 +14,7 @@ from qd.cli.shape import away, stamp
 from qd.cli.terminal import facts, plural, safe, show_json
 from qd.duration import spell
 from qd.errors import NotFound
-from qd.store.protocol import DaemonRow, FailedRow, JobRow
-
-COUNTED = 10_000
-"""How far a position in a queue is counted."""
+from qd.store.protocol import POSITION_COUNTED, DaemonRow, FailedRow, JobRow
 
 
 @dataclass(frozen=True)
@@ -136,7 +133,7 @@ def _of_daemons(job: JobRow, daemons: list[DaemonRow]) -> Iterator[Reason]:
 def _of_position(position: int) -> Reason:
     if position == 0:
         return Reason("next", "it is ready and the next of its queue")
-    many = f"{COUNTED:,} or more ready jobs" if position >= COUNTED else plural(position, "ready job")
+    many = f"{POSITION_COUNTED:,} or more ready jobs" if position >= POSITION_COUNTED else plural(position, "ready job")
     return Reason("queued", f"it is ready, behind {many} of its queue")
 
 

@@ -14,9 +14,8 @@ from qd.cli.context import Cli, pass_cli
 from qd.cli.shape import away, brief, job_json, payload_text, priority, stamp
 from qd.cli.terminal import CUT, confirm, facts, plural, progress, safe, show_json, table
 from qd.errors import QdError, StoreError
-from qd.store.protocol import Filter, JobRow
+from qd.store.protocol import STATES, Filter, JobRow
 
-STATES = ("ready", "delayed", "reserved", "stale", "blocked")
 BATCH = 200
 """Rows deleted in one transaction."""
 

@@ -2,26 +2,25 @@
 
 Each method is one transaction on the store's own session, tried again where the database undid it
 (a deadlock, a lock not given in time, a unique key taken in the same moment).
-May import: the pure modules, protocol, dialect, the other admin modules.
+May import: the pure modules, protocol, dialect, the other admin modules, candidate, tending, texts.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from qd.errors import BadInput, DataRefused, Refused, StoreError, TransactionFailed
 from qd.outcome import Verdict
 from qd.store import admin_check, admin_failed, admin_jobs
+from qd.store.candidate import POST
 from qd.store.dialect import Cursor, Dialect, Session
 from qd.store.protocol import DaemonRow, FailedRow, Filter, Finding, JobRow, StaleRow, Store
+from qd.store.tending import live
+from qd.store.texts import as_text
 
 T = TypeVar("T")
-
-POST = "qd.post"
-"""The type of rows that are no jobs, see the protocol's `ensure_posts`."""
 
 TRIES = 3
 """How often a transaction is begun before its failure is told."""
@@ -34,9 +33,6 @@ RECOVER_BATCH = 500
 
 NO_LIMIT = 65_535
 """As many attempts as the column holds: for a row whose queue's policy isn't known."""
-
-SEEN_WITHIN = 60
-"""Seconds since its last word for which a daemon counts as running."""
 
 
 class AdminVerbs:
@@ -125,7 +121,7 @@ class AdminVerbs:
 
     def daemons(self) -> list[DaemonRow]:
         """See AdminStore."""
-        return self._look(_daemons)
+        return self._look(live)
 
     def position(self, job_id: int) -> int:
         """See AdminStore."""
@@ -192,30 +188,7 @@ def _check_queue(queue: str) -> None:
 
 def _queues_with_stale(cursor: Cursor, dialect: Dialect) -> list[str]:
     cursor.execute(f"SELECT DISTINCT queue FROM qd_jobs WHERE {admin_jobs.in_state(dialect, 'stale')} ORDER BY queue")
-    return [admin_jobs.as_text(row[0]) for row in cursor.fetchall()]
-
-
-def _daemons(cursor: Cursor, dialect: Dialect) -> list[DaemonRow]:
-    cursor.execute(
-        "SELECT id, host, pid, version, queues, types, started_at, seen_at FROM qd_daemons "
-        f"WHERE {dialect.age.format('seen_at')} <= {SEEN_WITHIN} ORDER BY host, pid, id"
-    )
-    return [
-        DaemonRow(
-            admin_jobs.as_text(row[0]), admin_jobs.as_text(row[1]), row[2], admin_jobs.as_text(row[3]),
-            _names(row[4]), _names(row[5]), dialect.moment(row[6]), dialect.moment(row[7]),
-        )
-        for row in cursor.fetchall()
-    ]  # fmt: skip
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    """A JSON list of names; anything else (another version's) is shown as no names."""
-    try:
-        names = json.loads(admin_jobs.as_text(value))
-    except ValueError:
-        return ()
-    return tuple(str(name) for name in names) if isinstance(names, list) else ()
+    return [as_text(row[0]) for row in cursor.fetchall()]
 
 
 def _now(cursor: Cursor, dialect: Dialect) -> datetime:

@@ -2,8 +2,8 @@
 
 Each function runs inside a transaction that its caller (`AdminVerbs`) opens. The state of a row is
 decided by the database's clock, in the statement that locks it. Locks are taken on one primary
-key at a time. Rows of type `qd.post` are no jobs: nothing here shows or touches them.
-May import: the pure modules, protocol, dialect.
+key at a time. Posts are no jobs: nothing here shows or touches them.
+May import: the pure modules, protocol, dialect, candidate, moments, texts.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from typing import Any
 from qd.duration import spell
 from qd.errors import BadInput, NotFound, Refused
 from qd.job import NAME_PATTERN
+from qd.store.candidate import POST
 from qd.store.dialect import Cursor, Dialect
 from qd.store.moments import written
-from qd.store.protocol import Filter, JobRow, StaleRow
-
-STATES = ("ready", "delayed", "reserved", "stale", "blocked")
-"""What `Filter.state` may ask for."""
+from qd.store.protocol import POSITION_COUNTED, STATES, Filter, JobRow, StaleRow
+from qd.store.texts import as_text, maybe_text
 
 SHOWN_PAYLOAD = 65_536
 """Bytes above which a list fetches only the beginning of a payload."""
@@ -30,8 +29,8 @@ SHOWN_PAYLOAD = 65_536
 CUT_PAYLOAD = 1_000
 """Characters of such a payload that a list fetches."""
 
-POSITION_LIMIT = 10_000
-"""How far `position` counts."""
+NO_POST = f"type <> '{POST}'"
+"""The row is a job."""
 
 HELD = "lane = 1 AND available_at > {now}"
 """The row's lease is alive."""
@@ -85,18 +84,6 @@ def payload_of(dialect: Dialect, *, whole: bool) -> str:
     return f"CASE WHEN {size} > {SHOWN_PAYLOAD} THEN SUBSTR(payload, 1, {CUT_PAYLOAD}) ELSE payload END"
 
 
-def as_text(value: Any) -> str:
-    """A column's value as text; bytes that are no UTF-8 are shown as escapes."""
-    if isinstance(value, (bytes, bytearray)):
-        return bytes(value).decode("utf-8", "backslashreplace")
-    return "" if value is None else str(value)
-
-
-def maybe_text(value: Any) -> str | None:
-    """The same, None staying None."""
-    return None if value is None else as_text(value)
-
-
 def past_attempts(value: Any) -> list[dict[str, Any]]:
     """A `history` column as a list; what isn't one (written by hand) is shown as a single entry."""
     if value is None:
@@ -144,7 +131,7 @@ def job_row(dialect: Dialect, row: Sequence[Any]) -> JobRow:
 def conditions(dialect: Dialect, where: Filter) -> tuple[str, list[Any]]:
     """The WHERE of a filter, its page aside, and its values."""
     parts, values = equalities({"queue": where.queue, "type": where.type})
-    parts.append("type <> 'qd.post'")
+    parts.append(NO_POST)
     if where.state is not None:
         parts.append(in_state(dialect, where.state))
     return " AND ".join(parts), values
@@ -179,7 +166,7 @@ def find_job(cursor: Cursor, dialect: Dialect, job_id: int) -> JobRow:
     Raises:
         NotFound: there is no such row.
     """
-    cursor.execute(f"{select_jobs(dialect, whole=True)} id = %s AND type <> 'qd.post'", (job_id,))
+    cursor.execute(f"{select_jobs(dialect, whole=True)} id = %s AND {NO_POST}", (job_id,))
     row = cursor.fetchone()
     if row is None:
         raise no_job(job_id)
@@ -247,8 +234,8 @@ def delete_many(cursor: Cursor, dialect: Dialect, ids: Sequence[int], where: Fil
 
 
 def position(cursor: Cursor, dialect: Dialect, job_id: int) -> int:
-    """How many ready rows of its queue are claimed before this one, counted up to POSITION_LIMIT."""
-    cursor.execute("SELECT queue, priority, available_at FROM qd_jobs WHERE id = %s AND type <> 'qd.post'", (job_id,))
+    """How many ready rows of its queue are claimed before this one, counted up to POSITION_COUNTED."""
+    cursor.execute(f"SELECT queue, priority, available_at FROM qd_jobs WHERE id = %s AND {NO_POST}", (job_id,))
     row = cursor.fetchone()
     if row is None:
         raise no_job(job_id)
@@ -262,11 +249,11 @@ def position(cursor: Cursor, dialect: Dialect, job_id: int) -> int:
         f"{ready} AND available_at <= {dialect.now} AND (available_at < %s OR (available_at = %s AND id < %s))",
         (queue, priority, due, due, job_id),
     )
-    return min(before, POSITION_LIMIT)
+    return min(before, POSITION_COUNTED)
 
 
 def _counted(cursor: Cursor, rows: str, values: Sequence[Any]) -> int:
-    cursor.execute(f"SELECT COUNT(*) FROM ({rows} LIMIT {POSITION_LIMIT}) counted", values)
+    cursor.execute(f"SELECT COUNT(*) FROM ({rows} LIMIT {POSITION_COUNTED}) counted", values)
     return int(cursor.fetchone()[0])
 
 
@@ -288,7 +275,7 @@ def _locked(cursor: Cursor, dialect: Dialect, job_id: int) -> _Locked:
     """
     cursor.execute(
         f"SELECT {state_of(dialect)}, max_attempts, reserved_by, {dialect.age.format('available_at')}, "
-        f"queue, type, available_at, attempts FROM qd_jobs WHERE id = %s AND type <> 'qd.post'{dialect.lock}",
+        f"queue, type, available_at, attempts FROM qd_jobs WHERE id = %s AND {NO_POST}{dialect.lock}",
         (job_id,),
     )
     row = cursor.fetchone()

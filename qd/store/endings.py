@@ -1,12 +1,11 @@
 """What each Action does to a row, fenced by the claim's token, in a transaction of the caller's.
 
 The row is read under a lock first, for its history; it is found by id and token or not at all.
-May import: bury, history, release, texts, dialect, the pure modules.
+May import: bury, history, release, tending, texts, dialect, the pure modules.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,10 +16,8 @@ from qd.store.dialect import Cursor, Dialect
 from qd.store.history import UNKNOWN_TYPE, Entry, appended, entry, unknown_since
 from qd.store.moments import stamp
 from qd.store.release import OURS, give_back, ready_again
+from qd.store.tending import live
 from qd.store.texts import fitted
-
-SEEN_WITHIN = 60.0
-"""Seconds since its last word for which a daemon counts as running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +105,8 @@ def _seconds_since(first: Entry, now: Any) -> float:
 
 
 def _known_elsewhere(cursor: Cursor, dialect: Dialect, type_: str) -> bool:
-    """Whether a daemon that was seen lately says that it has a handler for this type."""
-    cursor.execute(f"SELECT types FROM qd_daemons WHERE {dialect.age.format('seen_at')} <= {SEEN_WITHIN}")
-    return any(type_ in _names(row[0]) for row in cursor.fetchall())
-
-
-def _names(text: Any) -> list[Any]:
-    try:
-        names = json.loads(text)
-    except (TypeError, ValueError):
-        return []
-    return names if isinstance(names, list) else []
+    """Whether a running daemon says that it has a handler for this type."""
+    return any(type_ in daemon.types for daemon in live(cursor, dialect))
 
 
 assert Reason.UNKNOWN_TYPE.value == UNKNOWN_TYPE

@@ -1,6 +1,6 @@
 """The look: ONE non-locking statement that says which lanes have a ready row, and what is paused.
 
-May import: candidate, dialect, marks, moments, the pure modules.
+May import: candidate, dialect, marks, moments, texts, the pure modules.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from qd.store.dialect import Cursor, Dialect
 from qd.store.marks import Lane, Mark
 from qd.store.moments import written
 from qd.store.protocol import Look, Spot
+from qd.store.texts import as_text
 
 QUEUES_AT_ONCE = 100
 """Queues in one statement; SQLite takes no more than 500 parts."""
@@ -39,7 +40,7 @@ def look(cursor: Cursor, dialect: Dialect, begun: Mapping[Lane, Mark]) -> tuple[
             if slot == _NOW:
                 now = written(due)
             elif slot == _PAUSED:
-                paused.add(_text(name))
+                paused.add(as_text(name))
             else:
                 first[some[slot]] = Spot(written(due), int(job_id))
     return first, Look(_hits(first, paused), frozenset(paused), now)
@@ -73,7 +74,3 @@ def _hits(first: Mapping[Lane, Spot], paused: set[str]) -> dict[str, dict[int, S
         if queue not in paused:
             hits.setdefault(queue, {})[priority] = spot
     return hits
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else bytes(value).decode("ascii")

@@ -18,6 +18,12 @@ from typing import Any, Literal, Protocol
 from qd.job import ClaimedJob, Job
 from qd.outcome import Settlement, Verdict
 
+STATES = ("ready", "delayed", "reserved", "stale", "blocked")
+"""The states of a row of qd_jobs: what `JobRow.state` says and `Filter.state` may ask for."""
+
+POSITION_COUNTED = 10_000
+"""How far `AdminStore.position` counts."""
+
 
 class ClaimPath(str, Enum):
     """How rows are claimed; the label `claim_path` of qd_build_info."""
@@ -149,7 +155,7 @@ class DaemonRow:
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A row of qd_jobs as people see it. `state`: ready, delayed, reserved, stale or blocked."""
+    """A row of qd_jobs as people see it. `state`: one of STATES."""
 
     id: int
     queue: str
@@ -397,7 +403,7 @@ class AdminStore(Protocol):
         ...
 
     def position(self, job_id: int) -> int:
-        """How many ready rows of its queue come before this job, counted up to 10,000."""
+        """How many ready rows of its queue come before this job, counted up to POSITION_COUNTED."""
         ...
 
     def now(self) -> datetime:

@@ -1,17 +1,22 @@
 """Rows that are no jobs: who runs (qd_daemons), and dead letters past their time.
 
-May import: listed, dialect, protocol.
+May import: listed, texts, dialect, protocol.
 """
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from qd.store.dialect import Cursor, Dialect
 from qd.store.listed import chunks
 from qd.store.protocol import DaemonRow
+from qd.store.texts import as_text
 
-FORGET_AFTER = 86_400.0
+SEEN_WITHIN = 60
+"""Seconds since its last word for which a daemon counts as running."""
+
+FORGET_AFTER = 86_400
 """Seconds after which a daemon that was not seen is forgotten."""
 
 _SIGN = {
@@ -32,6 +37,30 @@ def announce(cursor: Cursor, dialect: Dialect, daemon: DaemonRow) -> None:
             json.dumps(daemon.queues), json.dumps(daemon.types),
         ),
     )  # fmt: skip
+
+
+def live(cursor: Cursor, dialect: Dialect) -> list[DaemonRow]:
+    """The daemons that count as running."""
+    cursor.execute(
+        "SELECT id, host, pid, version, queues, types, started_at, seen_at FROM qd_daemons "
+        f"WHERE {dialect.age.format('seen_at')} <= {SEEN_WITHIN} ORDER BY host, pid, id"
+    )
+    return [
+        DaemonRow(
+            as_text(row[0]), as_text(row[1]), row[2], as_text(row[3]),
+            _names(row[4]), _names(row[5]), dialect.moment(row[6]), dialect.moment(row[7]),
+        )
+        for row in cursor.fetchall()
+    ]  # fmt: skip
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    """A JSON list of names; anything else (another version's) counts as no names."""
+    try:
+        names = json.loads(as_text(value))
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(str(name) for name in names) if isinstance(names, list) else ()
 
 
 def forgotten(cursor: Cursor, dialect: Dialect) -> list[str]:

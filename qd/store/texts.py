@@ -1,6 +1,8 @@
-"""Makes any text fit a column: valid UTF-8, cut by bytes, marked as cut. Pure."""
+"""Text on its way into a column (valid UTF-8, cut by bytes, marked as cut) and out of one. Pure."""
 
 from __future__ import annotations
+
+from typing import Any
 
 TEXT_BYTES = 65_535
 """What a TEXT column holds."""
@@ -19,3 +21,15 @@ def fitted(text: str | None, most: int = TEXT_BYTES) -> str | None:
     if len(raw) <= most:
         return raw.decode("utf-8")
     return raw[: most - len(CUT)].decode("utf-8", "ignore") + CUT
+
+
+def as_text(value: Any) -> str:
+    """A column's value as text; bytes that are no UTF-8 are shown as escapes, NULL is empty."""
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value).decode("utf-8", "backslashreplace")
+    return "" if value is None else str(value)
+
+
+def maybe_text(value: Any) -> str | None:
+    """The same, None staying None."""
+    return None if value is None else as_text(value)
