@@ -69,7 +69,7 @@ def explained(bench: Bench, statement: Statement) -> list[dict[str, Any]]:
     sql, params = statement
     plain = re.sub(r"^SET STATEMENT .*? FOR ", "", sql)
     with bench.stranger() as cursor:
-        cursor.execute(f"EXPLAIN {plain}", params)
+        cursor.execute(f"EXPLAIN FORMAT=TRADITIONAL {plain}", params)
         names = [column[0] for column in cursor.description]
         lines = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
     return [line for line in lines if line["table"] in ("qd_jobs", "j")]
