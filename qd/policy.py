@@ -50,6 +50,12 @@ def hand_back(job: ClaimedJob, outcome: Outcome, max_attempts: int, delay: float
     return Settlement(job, Action.RELEASE, outcome, delay=delay)
 
 
+def abandoned(job: ClaimedJob, outcome: Outcome, max_attempts: int, backoff: Backoff) -> Settlement:
+    """For a job whose handler could not be ended: as its outcome wants, but not due before the process has ended."""
+    wanted = settlement(job, outcome, max_attempts, backoff)
+    return replace(wanted, delay=max(wanted.delay, HAND_BACK_DELAY))
+
+
 def unstarted(job: ClaimedJob) -> Settlement:
     """For a job that was claimed but never started: given back uncounted, due now."""
     return Settlement(job, Action.RELEASE, Outcome(OutcomeKind.RELEASED))

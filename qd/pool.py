@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from qd.clock import monotonic
 from qd.config.model import WorkerConfig
-from qd.events import WorkerReplaced
+from qd.events import Problem, WorkerReplaced
 from qd.executors import Attempt
 from qd.pulse import Pulse
 from qd.runner import Shop
@@ -51,11 +51,18 @@ class WorkerPool:
             self._add()
 
     def tend(self) -> None:
-        """Forgets threads that have ended, lets spare ones go."""
+        """Forgets threads that have ended, replaces those that shouldn't have, lets spare ones go."""
         with self._lock:
             self._stuck = [worker for worker in self._stuck if worker.thread.is_alive()]
-            self._workers = [worker for worker in self._workers if worker.thread.is_alive()]
+            gone = [worker for worker in self._workers if not worker.thread.is_alive()]
+            self._workers = [worker for worker in self._workers if worker not in gone]
             spare = self._workers[self.config.least :]
+        for worker in gone:
+            if not self._may_be_gone(worker):
+                self._shop.events.publish(
+                    Problem(f"worker {worker.name}", "its thread has ended; another takes its place")
+                )
+                self._add()
         for worker in spare:
             if worker.state == "idle" and monotonic() - worker.idle_since > SPARE_FOR:
                 worker.dismiss()

@@ -15,6 +15,7 @@ from qd.clock import monotonic
 from qd.config.model import WorkerConfig
 from qd.errors import StoreError, TransactionFailed
 from qd.events import JobsClaimed, Problem
+from qd.failure import class_name
 from qd.job import ClaimedJob
 from qd.lease import Lease
 from qd.policy import unstarted
@@ -67,6 +68,16 @@ class Worker:
     # ------------------------------------------------------------------ the loop
 
     def _run(self) -> None:
+        while True:
+            try:
+                self._rounds()
+                break
+            except BaseException as error:  # thrown in, late, by what a handler left behind: must not end the thread
+                self._shop.events.publish(Problem(f"worker {self.name}", f"hit by a stray {class_name(error)}"))
+                self._back_off(6)
+        self._store.close()
+
+    def _rounds(self) -> None:
         failures = 0
         while not self._leaving():
             self._turn()
@@ -85,7 +96,6 @@ class Worker:
                 failures += 1
                 self._shop.events.publish(Problem(f"worker {self.name}", f"{type(error).__name__}: {error}"))
                 self._back_off(max(failures, 6))
-        self._store.close()
 
     def _round(self) -> bool:
         """One claim and its work, or one wait; False: there was nothing and no wait is wanted."""

@@ -15,7 +15,7 @@ from functools import partial
 
 from qd.acknowledge import Acknowledger
 from qd.backoff import Backoff
-from qd.batch import Batch, BatchSize
+from qd.batch import Batch, BatchSize, Done
 from qd.bell import Bell
 from qd.clock import monotonic
 from qd.config.model import Config, DatabaseConfig
@@ -27,14 +27,13 @@ from qd.executors.environment import hide
 from qd.gate import Gate
 from qd.identity import Identity
 from qd.job import Job
-from qd.lease import LeaseKeeper
+from qd.lease import Lease, LeaseKeeper
 from qd.maintenance.duties import Announcer, Duties, Posts, Retention
 from qd.maintenance.returner import Returner
 from qd.maintenance.sampler import Sampler
 from qd.maintenance.service import Service, ServiceThread
 from qd.maintenance.sweep import StaleSweep
-from qd.outcome import Outcome, OutcomeKind
-from qd.policy import HAND_BACK_DELAY, hand_back
+from qd.policy import abandoned
 from qd.poller import Poller
 from qd.pool import WorkerPool
 from qd.pulse import Pulse
@@ -187,19 +186,19 @@ class Engine:
         return any(worker.runner.attempt is not None for worker in self._workers())
 
     def last_act(self) -> None:
-        """Hands back what stuck threads hold; the process must exit right after it."""
-        held = [worker.runner.lease for worker in self._workers() if worker.runner.lease is not None]
-        outcome = Outcome(OutcomeKind.RELEASED, seconds=1.0)
-        done = [
-            (lease, hand_back(lease.job, outcome, self._policies[lease.job.queue].max_attempts, HAND_BACK_DELAY))
-            for lease in held
-        ]
+        """Ends what stuck threads hold, as a time-out where it was one; the process must exit right after it."""
+        running = [(worker.runner.lease, worker.runner.attempt) for worker in self._workers()]
+        done = [self._abandoned(lease, attempt) for lease, attempt in running if lease and attempt]
         self._gate.deadline = monotonic() + AFTER_INTERRUPT
         store = self._database.store("last act")
         writer = Acknowledger(store, self._keeper, self._events, self._gate, lambda: None)
         act = threading.Thread(target=writer.settle, args=(done,), name="qd last act", daemon=True)
         act.start()
         act.join(AFTER_INTERRUPT)
+
+    def _abandoned(self, lease: Lease, attempt: Attempt) -> Done:
+        policy = self._policies[lease.job.queue]
+        return lease, abandoned(lease.job, attempt.abandoned(), policy.max_attempts, policy.backoff.backoff())
 
     # ------------------------------------------------------------------ what others ask
 

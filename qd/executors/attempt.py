@@ -6,9 +6,11 @@ May import: the other executors, job, registry, outcome, failure, clock.
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 from qd.clock import monotonic
 from qd.executors.command import CommandRun
+from qd.executors.endings import interrupted
 from qd.executors.function import FunctionRun
 from qd.executors.interruption import Interruption, Run
 from qd.failure import describe
@@ -31,12 +33,13 @@ class Attempt:
         started_at: monotonic seconds.
         deadline: monotonic seconds at which the job's time is up.
         interrupted_at: monotonic seconds of the first interruption, or None.
+        why: the first interruption's reason, which decides the outcome, or None.
         thread_ident: the thread that runs it, or None before.
     """
 
     __slots__ = (
         "_ended", "_lock", "_run", "_said",
-        "deadline", "handler", "interrupted_at", "job", "kill_grace", "started_at", "thread_ident",
+        "deadline", "handler", "interrupted_at", "job", "kill_grace", "started_at", "thread_ident", "why",
     )  # fmt: skip
 
     def __init__(
@@ -45,6 +48,7 @@ class Attempt:
         self.job, self.handler, self.kill_grace = job, handler, kill_grace
         self.started_at, self.deadline = monotonic(), job.deadline
         self.interrupted_at: float | None = None
+        self.why: Interruption | None = None
         self.thread_ident: int | None = None
         self._lock = threading.Lock()
         self._said: set[Interruption] | None = None
@@ -86,7 +90,7 @@ class Attempt:
             if self._ended or (self._said and (why in self._said or Interruption.STOP in self._said)):
                 return
             if self._said is None:
-                self._said, self.interrupted_at = set(), monotonic()
+                self._said, self.interrupted_at, self.why = set(), monotonic(), why
             self._said.add(why)
             self._run.interrupt(why)
 
@@ -95,6 +99,11 @@ class Attempt:
         with self._lock:
             if self._said and not self._ended:
                 self._run.insist()
+
+    def abandoned(self) -> Outcome:
+        """How it ended, for one that still runs while the process is about to end: as it was interrupted first."""
+        outcome = interrupted(self.why or Interruption.STOP, None, monotonic() - self.started_at, __file__)
+        return replace(outcome, error=f"{outcome.error}, and could not be ended but with the daemon")
 
     def stuck(self, now: float) -> bool:
         """Whether it was interrupted longer ago than it may take to end, and still runs."""

@@ -103,4 +103,9 @@ def bury_spent(cursor: Cursor, dialect: Dialect, row: Candidate) -> bool:
 
 def _candidate(row: Any) -> Candidate:
     job_id, type_, payload, *rest = row
-    return Candidate(job_id, str(type_), payload if isinstance(payload, str) else bytes(payload), *rest)
+    return Candidate(job_id, str(type_), _raw(payload), *rest)
+
+
+def _raw(payload: Any) -> str | bytes:
+    """What a column that strangers have altered may give (NULL, a number) is no JSON, and must not stop the queue."""
+    return bytes(payload) if isinstance(payload, bytes | bytearray | memoryview) else str(payload)

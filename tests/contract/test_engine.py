@@ -210,6 +210,22 @@ def test_a_handler_that_cannot_be_stopped_keeps_its_lease_until_the_last_act(sho
     assert bench.row(stuck, "attempts", "lane") == (0, 0)
 
 
+def test_a_handler_that_hangs_past_its_time_out_until_the_stop_has_spent_its_attempt(shop: Shop) -> None:
+    bench = shop.bench
+    (stuck,) = bench.add(type="deaf")
+    (last,) = bench.add(type="deaf", max_attempts=1)
+    engine = shop.start(default=QueueConfig(lease=6.0, timeout=0.2, backoff=BackoffConfig(base=0.0)))
+    wait_for(
+        lambda: len(shop.ran) == 2 and all(a.why for a in engine._timekeeper.running()), 20, "both to be timed out"
+    )
+    engine.stop(monotonic())
+    engine.last_act()
+    assert bench.row(stuck, "attempts", "lane") == (1, 0)
+    assert bench.row(stuck, "last_error")[0].startswith("timed out after")
+    (dead,) = bench.events(JobDeadLettered)
+    assert (dead.job_id, dead.reason) == (last, "timeout") and "timed out after" in dead.error
+
+
 def test_a_thread_that_is_stuck_past_its_time_out_is_replaced_and_keeps_its_lease(shop: Shop) -> None:
     bench = shop.bench
     (stuck,) = bench.add(type="deaf")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any, cast
 
 import pytest
@@ -124,3 +125,18 @@ def test_after_a_bug_beside_a_handler_what_had_ended_is_written_and_what_waits_g
     assert bench.ends() == {1: Action.FINISH, 3: Action.RELEASE} and ran == [1]
     wait_for(lambda: bench.keeper.held() == [], 10, "nothing to be renewed that nobody works on")
     assert len(bench.heard.of(JobSucceeded)) == 1 and len(bench.heard.of(Problem)) == 1
+
+
+@pytest.mark.parametrize("stray", [SystemExit, KeyboardInterrupt, ValueError])
+def test_what_a_handler_left_behind_to_be_thrown_later_does_not_end_the_thread(benches: Any, stray: Any) -> None:
+    bench = benches()
+    bench.handle("noop", lambda job: None)
+    bench.worker.start()
+    ident = ctypes.c_ulong(bench.worker.thread.ident)
+    for number in (1, 2):
+        wait_for(lambda: bench.worker.state == "idle", 10, "it to rest")
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(stray))
+        wait_for(lambda many=number: len(bench.heard.of(Problem)) == many, 10, "it to be told")
+    bench.store.claims.append([claimed(7)])
+    wait_for(lambda: bench.ends() == {7: Action.FINISH}, 10, "the next job to run")
+    assert stray.__name__ in bench.heard.of(Problem)[0].error
