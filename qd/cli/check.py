@@ -1,4 +1,5 @@
-"""`qd check`: is everything as qd needs it. May import: config, the modules of cli, protocol's values."""
+"""`qd check`: is everything as qd needs it. May import: config, metrics, the modules of cli,
+protocol's values."""
 
 from __future__ import annotations
 
@@ -16,9 +17,6 @@ from qd.duration import spell
 from qd.errors import ConfigError, ConnectionLost, QdError, ReadOnlyServer, ServerBusy
 from qd.registry import Registry
 from qd.store.protocol import Finding, SchemaState
-
-MOST_SERIES = 5000
-"""Queues times handlers above which metrics keep only the pairs that handlers declare."""
 
 
 class OutOfReach(Exception):
@@ -124,10 +122,18 @@ def of_handlers(config: Config) -> Iterator[Finding]:
     else:
         yield Finding("warn", "handlers", "there is none: name modules or commands in `handlers:`")
     yield from _of_declared_queues(config, registry)
-    if len(types) * len(config.queues) > MOST_SERIES:
+    yield from of_series(config, registry)
+
+
+def of_series(config: Config, registry: Registry) -> Iterator[Finding]:
+    """Whether the metrics have every pair of queue and handler."""
+    from qd.metrics.series import LIMIT, collapsed, series_count
+
+    if collapsed(config, registry):
         yield Finding(
             "warn", "metrics",
-            f"{len(types)} handlers x {len(config.queues)} queues are over {MOST_SERIES} series: only the pairs that "
+            f"{len(registry.names()):,} handlers x {len(config.queues):,} queues would be "
+            f"{series_count(config, registry):,} series of qd_job_attempts_total, over {LIMIT:,}: only the pairs that "
             "handlers declare (queues=[...]) have their own, the rest is under _other",
         )  # fmt: skip
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from qd.cli.check import exit_code, of_limits
+from qd.cli.check import exit_code, of_limits, of_series
 from qd.cli.root import cli
-from qd.config.model import Config, DatabaseConfig, QueueConfig
-from qd.registry import REGISTRY
+from qd.config.model import Config, DatabaseConfig, QueueConfig, WorkerConfig
+from qd.metrics.series import collapsed
+from qd.registry import REGISTRY, Handler, Registry
 from qd.store.protocol import Finding
 from tests.unit.cli.shop import Shop
 
@@ -94,6 +95,18 @@ def test_handlers_that_expect_an_unknown_queue_are_a_warning(tmp_path: Path, mon
         REGISTRY.remove("declared")  # it is this process's, which runs other tests
     assert result.exit_code == 0
     assert "declared expects queues that `queues:` lacks: mials" in result.stdout
+
+
+def test_it_says_when_the_metrics_leave_pairs_out_and_only_then() -> None:
+    config = Config(queues={f"q{n}": QueueConfig() for n in range(25)}, workers=(WorkerConfig(queues=("q0",)),))
+    registry = Registry()
+    for number in range(25):
+        registry.add(Handler(f"t{number}", argv=("true",)))
+    assert not collapsed(config, registry) and list(of_series(config, registry)) == []
+    registry.add(Handler("one-more", argv=("true",)))
+    [finding] = of_series(config, registry)
+    assert collapsed(config, registry) and finding.level == "warn"
+    assert "5,200 series" in finding.detail
 
 
 def test_a_password_in_a_file_that_everybody_reads_is_a_warning_without_the_password(tmp_path: Path) -> None:
