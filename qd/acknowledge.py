@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from qd.backoff import Backoff
 from qd.batch import Done
+from qd.clock import monotonic
 from qd.errors import DataRefused, StoreError, TransactionFailed
 from qd.events import (
     AttemptEnded,
@@ -86,7 +87,10 @@ class Acknowledger:
         failures = 0
         while not self._gate.late():
             self._turn()
+            before = monotonic()
             found = self._read(job)
+            if found is Renewal.RENEWED:
+                lease.renewed_at = before
             if found is not None and found is not Renewal.LOCKED:
                 return found
             failures += 1

@@ -230,11 +230,9 @@ class Worker:
 
     def _renewed(self, lease: Lease) -> bool:
         """For a job that waited for half its lease: whether it is still ours, and fresh again."""
-        before = monotonic()
-        found = self._acknowledger.reconcile(lease)
-        if found is Renewal.RENEWED:
-            lease.renewed_at = before
-            return lease.fresh()
+        while (found := self._acknowledger.reconcile(lease)) is Renewal.RENEWED:
+            if lease.fresh():  # else we stood still since: asked again
+                return True
         if found is not None:
             lease.lose(self._shop.events, "renewal")
         self._shop.keeper.drop([lease])

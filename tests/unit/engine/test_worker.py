@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
-from qd.batch import BatchSize
+from qd.batch import BatchSize, Done
 from qd.bell import Bell
+from qd.clock import monotonic
 from qd.config.model import QueueConfig, WorkerConfig
 from qd.errors import ConnectionLost, StoreError
 from qd.events import JobSucceeded, Problem
@@ -16,11 +19,11 @@ from qd.executors import Timekeeper
 from qd.gate import Gate
 from qd.identity import Identity
 from qd.job import ClaimedJob, Job
-from qd.lease import LeaseKeeper
+from qd.lease import Lease, LeaseKeeper
 from qd.outcome import Action
 from qd.registry import Handler, Registry
 from qd.runner import Shop
-from qd.store.protocol import Claim, Look, Spot
+from qd.store.protocol import Claim, HeldLease, Look, Renewal, Spot
 from qd.worker import Worker
 from tests.support.waiting import wait_for
 from tests.unit.engine.fakes import FakeStore, claimed, listening
@@ -88,8 +91,11 @@ class Bench:
         assert not self.worker.thread.is_alive()
 
 
+NewBench = Callable[..., Bench]
+
+
 @pytest.fixture
-def benches() -> Any:
+def benches() -> Iterator[NewBench]:
     """Makes benches whose worker is ended after the test."""
     made: list[Bench] = []
 
@@ -102,14 +108,32 @@ def benches() -> Any:
         bench.end()
 
 
-def test_a_worker_rests_only_when_it_knows_what_its_unanswered_claim_took(benches: Any) -> None:
+def test_a_worker_rests_only_when_it_knows_what_its_unanswered_claim_took(benches: NewBench) -> None:
     bench = benches(ConnectionLost("gone at commit", outcome_unknown=True))
     bench.store.resolutions = [None, ConnectionLost("gone"), ConnectionLost("gone")]
     bench.worker.start()
     wait_for(lambda: bench.store.resolved >= 4, 10, "the claim's outcome to be asked for until it is known")
 
 
-def test_after_a_bug_beside_a_handler_what_had_ended_is_written_and_what_waits_goes_back(benches: Any) -> None:
+def test_a_job_that_could_not_be_renewed_for_half_its_lease_is_run_once_it_can_be(benches: NewBench) -> None:
+    job = claimed(lease=1.0)
+    bench = benches([replace(job, claimed_at=monotonic() - 0.6)])
+    bench.handle("noop", lambda job: None)
+    away_until = monotonic() + 0.7
+
+    def renewals(lease: HeldLease) -> Renewal:
+        if monotonic() < away_until:
+            raise ConnectionLost("away")
+        return Renewal.RENEWED
+
+    bench.store.renewals = renewals
+    bench.worker.start()
+    wait_for(lambda: bench.ends(), 10, "the job's end")
+    assert bench.ends() == {1: Action.FINISH}
+    wait_for(lambda: bench.keeper.held() == [], 10, "nothing to be renewed that nobody works on")
+
+
+def test_after_a_bug_beside_a_handler_what_had_ended_is_written_and_what_waits_goes_back(benches: NewBench) -> None:
     jobs = [claimed(number) for number in (1, 2, 3)]
     bench = benches(jobs)
     ran: list[int] = []
@@ -119,7 +143,13 @@ def test_after_a_bug_beside_a_handler_what_had_ended_is_written_and_what_waits_g
 
     bench.handle("noop", noop)
     run = bench.worker.runner.run
-    bench.worker.runner.run = lambda lease: {}["a bug"] if lease.job.id == 2 else run(lease)
+
+    def faulty(lease: Lease) -> Done | None:
+        if lease.job.id == 2:
+            raise KeyError("a bug")
+        return run(lease)
+
+    bench.worker.runner.run = faulty  # type: ignore[method-assign]
     bench.worker.start()
     wait_for(lambda: len(bench.ends()) == 2, 10, "both ends")
     assert bench.ends() == {1: Action.FINISH, 3: Action.RELEASE} and ran == [1]
