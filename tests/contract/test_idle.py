@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ def test_a_daemon_that_is_frozen_in_the_middle_of_a_claim_keeps_no_row_from_the_
 
 def test_a_connection_that_was_long_unused_is_replaced_in_silence(mariadb_bench: Bench) -> None:
     bench = mariadb_bench
-    session = bench.store._session
+    session: Any = bench.store._session
     bench.store.now()
     old = session.connected()
     bench.sql("KILL %s", old.raw.connection_id)
