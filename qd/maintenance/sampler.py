@@ -86,10 +86,6 @@ class Sampler:
         """What the last count found; never changes in the reader's hands. From any thread."""
         return self._snapshot
 
-    def reconfigure(self, refresh: float, queues: Collection[str]) -> None:
-        """Takes the values of a reload; they hold from the next round on. From any thread."""
-        self._refresh, self._known = refresh, frozenset(queues)
-
     def run_once(self) -> float:
         """Counts the rows; seconds until the next count is wanted.
 

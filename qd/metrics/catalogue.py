@@ -1,7 +1,8 @@
-"""Every metric of qd: its name, type, labels and help, in one place. Pure.
+"""Every metric of qd: its name, type, labels and help, in one place.
 
 The page `docs/metrics.md` is compared with this table by a test; so are the alert rules and the
-dashboard. A metric that isn't here doesn't exist.
+dashboard. A metric that isn't here doesn't exist. `OTHER` stands for every queue and type that the
+configuration and the registry don't know. May import: config (which refuses that name), outcome.
 """
 
 from __future__ import annotations
@@ -9,10 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from qd.config.limits import OTHER as OTHER
 from qd.outcome import OutcomeKind, Reason
-
-OTHER = "_other"
-"""Stands for every queue and type that the configuration and the registry don't know."""
 
 OUTCOMES = tuple(kind.value for kind in OutcomeKind)
 REASONS = tuple(reason.value for reason in Reason)

@@ -62,7 +62,6 @@ class Dialect:
         lock: ` FOR UPDATE` or nothing.
         skip_locked: ` FOR UPDATE SKIP LOCKED` or nothing.
         by_lane: index hint for (queue, lane, priority, available_at), or nothing.
-        by_id: index hint for the primary key, or nothing.
         age: seconds from a due time to now, as a float; has one `{}` for the column.
     """
 
@@ -72,7 +71,6 @@ class Dialect:
     lock: str
     skip_locked: str
     by_lane: str
-    by_id: str
     age: str
 
     def span(self, seconds: float) -> Any:
@@ -94,7 +92,6 @@ MYSQL = Dialect(
     lock=" FOR UPDATE",
     skip_locked=" FOR UPDATE SKIP LOCKED",
     by_lane=" FORCE INDEX (qd_jobs_claim)",
-    by_id=" FORCE INDEX (PRIMARY)",
     age="TIMESTAMPDIFF(MICROSECOND, {}, NOW(6)) / 1e6",
 )
 """MySQL and MariaDB; every session's time_zone is '+00:00'."""
@@ -106,7 +103,6 @@ SQLITE = Dialect(
     lock="",
     skip_locked="",
     by_lane=" INDEXED BY qd_jobs_claim",
-    by_id="",
     age="(julianday('now') - julianday({})) * 86400.0",
 )
 """SQLite: due times are UTC text in milliseconds, which compares as time; `%%` is a literal %."""

@@ -25,9 +25,9 @@ def listed(rows: int, *columns: str) -> str:
     return " UNION ALL ".join([f"SELECT {first}", *[f"SELECT {more}"] * (rows - 1)])
 
 
-def joined(rows: int, *columns: str) -> str:
+def joined(rows: int, *columns: str, table: str = "qd_jobs") -> str:
     """`(the list) d STRAIGHT_JOIN qd_jobs j` over the primary key; `columns` begin with id."""
-    return f"({listed(rows, *columns)}) d STRAIGHT_JOIN qd_jobs j FORCE INDEX (PRIMARY) ON j.id = d.id"
+    return f"({listed(rows, *columns)}) d STRAIGHT_JOIN {table} j FORCE INDEX (PRIMARY) ON j.id = d.id"
 
 
 def chunks(items: Sequence[T], size: int = AT_ONCE) -> Iterator[Sequence[T]]:

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from qd.store.dialect import Cursor, Dialect
-from qd.store.listed import chunks
+from qd.store.listed import AT_ONCE, chunks, joined
 from qd.store.protocol import DaemonRow
 from qd.store.texts import as_text
 
@@ -86,15 +86,12 @@ def outdated(cursor: Cursor, dialect: Dialect, older_than: float, limit: int) ->
 def purge(cursor: Cursor, dialect: Dialect, ids: list[int], older_than: float) -> int:
     """Deletes these dead letters where they still are what they were; one that was retried is gone."""
     deleted = 0
-    for some in chunks(sorted(ids), 1 if dialect.name == "sqlite" else 200):
+    for some in chunks(sorted(ids), AT_ONCE if dialect.name == "mysql" else 1):
         old = f"failed_at < {dialect.after}"
         if len(some) == 1:
             sql = f"DELETE FROM qd_failed_jobs WHERE id = %s AND {old}"
         else:
-            sql = _JOINED.format(ids=" UNION ALL ".join(["SELECT %s AS id"] * len(some)), old=f"j.{old}")
+            sql = f"DELETE j FROM {joined(len(some), 'id', table='qd_failed_jobs')} WHERE j.{old}"
         cursor.execute(sql, (*some, dialect.span(-older_than)))
         deleted += cursor.rowcount
     return deleted
-
-
-_JOINED = "DELETE j FROM ({ids}) d STRAIGHT_JOIN qd_failed_jobs j FORCE INDEX (PRIMARY) ON j.id = d.id WHERE {old}"

@@ -200,13 +200,6 @@ def test_queues_that_another_running_daemon_serves_are_no_reason_to_warn(
     assert len(said) == 1
 
 
-def test_a_reload_holds_from_the_next_count_on(sampler: Sampler, counts: MemoryCounts, said: list[Event]) -> None:
-    counts.rows = [QueueDepth("reports", ready=1)]
-    sampler.reconfigure(30.0, ("default", "reports"))
-    assert sampler.run_once() == 30.0
-    assert said == []
-
-
 def test_however_many_look_only_one_count_is_made_per_interval() -> None:
     clock = Clock()
     counts = MemoryCounts(clock)
