@@ -13,10 +13,10 @@ from typing import Any
 
 from qd.errors import BadInput
 from qd.job import NewJob
-from qd.store.callers_cursor import CallersCursor, table
+from qd.store.callers_cursor import CallersCursor, errno, table
 from qd.store.dialect import MYSQL
 from qd.store.new_row import NewRow, new_row
-from qd.store.unique import OR_HOLDER, holders, inserted
+from qd.store.unique import KEY_TAKEN, OR_HOLDER, holders
 
 ROWS = 1000
 """Rows that one INSERT of `enqueue_many` has at most."""
@@ -96,13 +96,13 @@ def enqueue_many(cursor: Any, jobs: Iterable[NewJob], *, database: str | None = 
         return [_insert_sqlite(own, name, row) for row in rows]
     if not rows:
         return []
-    packet, step, autocommit = _settings(own, "max_allowed_packet", "auto_increment_increment", "autocommit")
+    packet, step = _settings(own, "max_allowed_packet", "auto_increment_increment")
     for number, row in enumerate(rows):
         _check_size(row, packet, f"job {number}: ")
     with _utc(own, needed=any(row.waits for row in rows)):
         ids: list[int] = []
         for chunk in _chunks(rows, packet, _ROWS_PREPARED if own.prepares else ROWS):
-            ids += _insert_chunk(own, name, chunk, step, autocommit == 1)
+            ids += _insert_chunk(own, name, chunk, step)
         return ids
 
 
@@ -126,28 +126,18 @@ def _chunks(rows: Sequence[NewRow], packet: int, most: int) -> Iterator[list[New
     yield chunk
 
 
-def _insert_chunk(own: CallersCursor, jobs: str, rows: list[NewRow], step: int, autocommit: bool) -> list[int]:
-    """Inserts rows and returns their ids in order.
-
-    The ids of rows without a key follow from the first one's. Those with a key are read back, which
-    needs the locks that the INSERT took: where it commits by itself they go in one by one.
-    """
-    ids: dict[int, int] = {}
+def _insert_chunk(own: CallersCursor, jobs: str, rows: list[NewRow], step: int) -> list[int]:
+    """Inserts rows, those without a key first, and returns their ids in order."""
     free = [place for place, row in enumerate(rows) if row.unique_key is None]
     keyed = [place for place, row in enumerate(rows) if row.unique_key is not None]
-    if free:
-        _insert(own, jobs, [rows[place] for place in free])
-        first = own.last_id
-        ids |= {place: first + number * step for number, place in enumerate(free)}
-    if keyed and autocommit:
-        ids |= {place: _insert_one(own, jobs, rows[place]) for place in keyed}
-    elif keyed:
-        by_key = _insert_keyed(own, jobs, [rows[place] for place in keyed])
+    ids = dict(zip(free, _insert_new(own, jobs, [rows[place] for place in free], step), strict=True))
+    if keyed:
+        by_key = _insert_keyed(own, jobs, [rows[place] for place in keyed], step)
         ids |= {place: by_key[rows[place].queue, rows[place].unique_key] for place in keyed}
     return [ids[place] for place in range(len(rows))]
 
 
-def _insert_keyed(own: CallersCursor, jobs: str, rows: list[NewRow]) -> dict[tuple[str, str | None], int]:
+def _insert_keyed(own: CallersCursor, jobs: str, rows: list[NewRow], step: int) -> dict[tuple[str, str | None], int]:
     """Inserts the first row of each key that is free; the id of each key's job."""
     first: dict[tuple[str, str | None], NewRow] = {}
     for row in rows:
@@ -156,11 +146,26 @@ def _insert_keyed(own: CallersCursor, jobs: str, rows: list[NewRow]) -> dict[tup
     taken = holders(own, jobs, once)
     ids = {(once[place].queue, once[place].unique_key): job_id for place, job_id in taken.items()}
     new = [row for place, row in enumerate(once) if place not in taken]
-    if new:
-        _insert(own, jobs, new, OR_HOLDER)
-        places = inserted(own, jobs, new)
-        ids |= {(row.queue, row.unique_key): places[place] for place, row in enumerate(new)}
-    return ids
+    try:
+        made = _insert_new(own, jobs, new, step)
+    except Exception as error:  # the driver's; only a race for one of the keys is taken up: none of the rows is in
+        if errno(error) != KEY_TAKEN:
+            raise
+        made = [_insert_one(own, jobs, row) for row in new]
+    return ids | {(row.queue, row.unique_key): job_id for row, job_id in zip(new, made, strict=True)}
+
+
+def _insert_new(own: CallersCursor, jobs: str, rows: list[NewRow], step: int) -> list[int]:
+    """Inserts rows whose keys are free; their ids, which follow from the first one's.
+
+    They aren't read back: under REPEATABLE READ that would lock the gap beside the lowest key, in
+    which all new jobs without one have their place.
+    """
+    if not rows:
+        return []
+    _insert(own, jobs, rows)
+    first = own.last_id
+    return [first + number * step for number in range(len(rows))]
 
 
 def _insert_one(own: CallersCursor, jobs: str, row: NewRow) -> int:

@@ -17,6 +17,9 @@ from qd.store.new_row import NewRow
 OR_HOLDER = " ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)"
 """Ends an INSERT of one row so that its last id is that of the job that holds the key."""
 
+KEY_TAKEN = 1062
+"""What an INSERT without that end is refused with, whole, if one of its rows has a key that is taken."""
+
 _QUEUE = "CONVERT(%s USING ascii) COLLATE ascii_bin"
 _KEY = "CONVERT(%s USING utf8mb4) COLLATE utf8mb4_bin"
 _BY_KEY = " FORCE INDEX (qd_jobs_unique) ON j.queue = d.queue AND j.unique_key = d.unique_key"
@@ -40,12 +43,6 @@ def holders(own: CallersCursor, jobs: str, rows: Sequence[NewRow]) -> dict[int, 
         return {}
     asked = [(place, found[place], queue, key) for place, _, queue, key in asked if place in found]
     return _matching(own, jobs, asked, _BY_ID + _SHARED)
-
-
-def inserted(own: CallersCursor, jobs: str, rows: Sequence[NewRow]) -> dict[int, int]:
-    """The ids of rows that this transaction has just inserted, or found taken and locked."""
-    asked = [(place, 0, row.queue, row.unique_key) for place, row in enumerate(rows)]
-    return _matching(own, jobs, asked, _BY_KEY + _SHARED)
 
 
 def _matching(own: CallersCursor, jobs: str, asked: Sequence[tuple[Any, ...]], on: str) -> dict[int, int]:

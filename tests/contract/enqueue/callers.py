@@ -100,3 +100,10 @@ def sqlite_caller(path: Path, *, create: bool = True) -> Caller:
             return other.execute(sql).fetchall()
 
     return Caller(connection, connection.cursor, committed)
+
+
+def old_snapshots_may_write(cursor: Any) -> None:
+    """As before MariaDB 11.6, which answers 1020 to who writes what has changed since its snapshot."""
+    cursor.execute("SHOW VARIABLES LIKE 'innodb_snapshot_isolation'")
+    if cursor.fetchall():
+        cursor.execute("SET SESSION innodb_snapshot_isolation = OFF")

@@ -14,7 +14,7 @@ import pytest
 
 import qd
 from qd.errors import BadInput
-from tests.contract.enqueue.callers import sqlite_caller
+from tests.contract.enqueue.callers import old_snapshots_may_write, sqlite_caller
 from tests.support.mariadb import MariaDB
 from tests.support.server import PASSWORD, Server
 
@@ -168,13 +168,6 @@ def together(acts: list[Callable[[], int]]) -> list[Any]:
     return results
 
 
-def old_snapshots_may_write(cursor: Any) -> None:
-    """As before MariaDB 11.6, which answers 1020 to who writes what has changed since its snapshot."""
-    cursor.execute("SHOW VARIABLES LIKE 'innodb_snapshot_isolation'")
-    if cursor.fetchall():
-        cursor.execute("SET SESSION innodb_snapshot_isolation = OFF")
-
-
 def test_a_key_taken_after_the_transactions_snapshot_is_found(mariadb: Server, mysql_database: str) -> None:
     with closing(mariadb.connect(mysql_database, user="shop")) as connection:
         cursor = connection.cursor()
@@ -222,49 +215,6 @@ def test_no_enqueue_waits_for_another_transactions_open_insert(
         other.commit()
     assert again[:before] == held
     assert mariadb.run("SELECT COUNT(*) FROM qd_jobs", database=mysql_database) == [(before + 7,)]
-
-
-@pytest.mark.parametrize("level", LEVELS[:2])
-@pytest.mark.parametrize("keys", [["a"], ["a", "m", "z"]])
-@pytest.mark.parametrize("many", [False, True])
-def test_a_transaction_that_met_a_taken_key_keeps_no_other_enqueue_waiting(
-    mariadb: Server, mysql_database: str, level: str, keys: list[str], many: bool
-) -> None:
-    def enqueue(cursor: Any, key: str | None, queue: str = "default") -> int:
-        if many:
-            return qd.enqueue_many(cursor, [qd.NewJob("t", queue=queue, unique_key=key)])[0]
-        return qd.enqueue(cursor, "t", queue=queue, unique_key=key)
-
-    with closing(mariadb.connect(mysql_database)) as other, closing(mariadb.connect(mysql_database)) as own:
-        theirs, ours = other.cursor(), own.cursor()
-        for cursor in (theirs, ours):
-            cursor.execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {level}")
-            cursor.execute("SET SESSION innodb_lock_wait_timeout = 1")
-        held = [enqueue(theirs, key) for key in (None, *keys)]
-        other.commit()
-        assert enqueue(theirs, "a") == held[1]
-        for key in (None, "0", "b", "y", "zz"):
-            assert enqueue(ours, key) not in held
-            own.rollback()
-        assert enqueue(ours, "a") == held[1]
-        assert enqueue(ours, None, "another") not in held
-
-
-def test_a_key_that_an_old_snapshot_still_shows_taken_is_free(mariadb: Server, mysql_database: str) -> None:
-    mariadb.run(
-        "INSERT INTO qd_jobs (id, type, unique_key) VALUES (41, 't', 'k'), (42, 't', 'l')", database=mysql_database
-    )
-    with closing(mariadb.connect(mysql_database, user="shop")) as connection:
-        cursor = connection.cursor()
-        old_snapshots_may_write(cursor)
-        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        cursor.execute("SELECT COUNT(*) FROM qd_jobs")
-        assert cursor.fetchall() == [(2,)]
-        mariadb.run("DELETE FROM qd_jobs", database=mysql_database)  # both are finished
-        ids = [qd.enqueue(cursor, "t", unique_key="k"), *qd.enqueue_many(cursor, [qd.NewJob("t", unique_key="l")])]
-        connection.commit()
-    assert mariadb.run("SELECT id FROM qd_jobs ORDER BY id", database=mysql_database) == [(job,) for job in ids]
-    assert min(ids) > 42
 
 
 @pytest.fixture
