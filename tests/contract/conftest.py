@@ -43,6 +43,14 @@ def mariadb_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
 
 
 @pytest.fixture
+def skipping_bench(mariadb_bench: Bench) -> Bench:
+    """A fresh database on a server that has SKIP LOCKED."""
+    if mariadb_bench.again(Events()).check().claim_path is not ClaimPath.SKIP_LOCKED:
+        pytest.skip("this server has no SKIP LOCKED, and the test is about those that have")
+    return mariadb_bench
+
+
+@pytest.fixture
 def sqlite_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """A fresh SQLite database."""
     made = _sqlite(request)

@@ -14,12 +14,14 @@ class CuttingProxy:
         port: where it listens, on 127.0.0.1.
         cut: None; `before` loses the next COMMIT before the server has it, `after` lets the server
             have it and loses its answer. Set back to None once it has cut.
+        spared: COMMITs that pass before the one that is cut.
         refusing: new connections are closed at once.
     """
 
     def __init__(self, port: int) -> None:
         self._server_port = port
         self.cut: str | None = None
+        self.spared = 0
         self.refusing = False
         self._mute: set[socket.socket] = set()
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
@@ -58,8 +60,10 @@ class CuttingProxy:
         with suppress(OSError):
             while data := source.recv(65_536):
                 if up and self.cut and data[4:5] == b"\x03" and data.lower().endswith(b"commit"):
-                    self._cut(source, target, data)
-                    return
+                    if not self.spared:
+                        self._cut(source, target, data)
+                        return
+                    self.spared -= 1
                 if target not in self._mute:
                     target.sendall(data)
         _end(source, target)

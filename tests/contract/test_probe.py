@@ -86,15 +86,15 @@ def _chosen(bench: Bench) -> list[str]:
     return [event.claim_path for event in bench.events(ClaimPathChosen)]
 
 
-def test_a_server_that_skips_locked_rows_is_known_as_such_and_said_once(mariadb_bench: Bench) -> None:
-    assert mariadb_bench.database.info().claim_path is None
-    info = mariadb_bench.database.check()
+def test_a_server_that_skips_locked_rows_is_known_as_such_and_said_once(skipping_bench: Bench) -> None:
+    assert skipping_bench.database.info().claim_path is None
+    info = skipping_bench.database.check()
     assert info.claim_path is ClaimPath.SKIP_LOCKED
     assert re.fullmatch(r"(MariaDB|MySQL) \d+\.\d+\.\d+", info.server)
     assert info.connector in ("c", "pure")
-    mariadb_bench.database.check()
-    mariadb_bench.claim()
-    assert _chosen(mariadb_bench) == ["skip_locked"]
+    skipping_bench.database.check()
+    skipping_bench.claim()
+    assert _chosen(skipping_bench) == ["skip_locked"]
 
 
 @pytest.mark.parametrize("how", ["refuses", "ignores"])
@@ -113,15 +113,15 @@ def test_a_server_that_does_not_skip_is_claimed_from_conditionally(
 
 
 def test_a_server_that_forgets_skip_locked_is_claimed_from_in_that_same_claim(
-    mariadb_bench: Bench, old: tuple[OldServer, MySqlDatabase]
+    skipping_bench: Bench, old: tuple[OldServer, MySqlDatabase]
 ) -> None:
     proxy, database = old
-    store = mariadb_bench.new_store("old", database)
-    first, *rest = mariadb_bench.add(4)
-    assert [job.id for job in mariadb_bench.claim(1, store)] == [first]
+    store = skipping_bench.new_store("old", database)
+    first, *rest = skipping_bench.add(4)
+    assert [job.id for job in skipping_bench.claim(1, store)] == [first]
     proxy.how = "refuses"
-    assert [job.id for job in mariadb_bench.claim(3, store)] == rest
-    assert _chosen(mariadb_bench) == ["skip_locked", "conditional"]
+    assert [job.id for job in skipping_bench.claim(3, store)] == rest
+    assert _chosen(skipping_bench) == ["skip_locked", "conditional"]
     assert database.info().claim_path is ClaimPath.CONDITIONAL
 
 
@@ -135,10 +135,10 @@ def test_the_probe_leaves_no_row_behind_and_shows_none(mariadb_bench: Bench) -> 
     assert mariadb_bench.one("SELECT COUNT(*) FROM qd_jobs") == 0
 
 
-def test_probes_side_by_side_do_not_disturb_each_other(mariadb_bench: Bench) -> None:
+def test_probes_side_by_side_do_not_disturb_each_other(skipping_bench: Bench) -> None:
     paths: list[ClaimPath] = []
     threads = [
-        threading.Thread(target=lambda: paths.append(probe(mariadb_bench.database._connect)[0])) for _ in range(6)
+        threading.Thread(target=lambda: paths.append(probe(skipping_bench.database._connect)[0])) for _ in range(6)
     ]
     for thread in threads:
         thread.start()
@@ -170,31 +170,31 @@ def _until_known(database: MySqlDatabase) -> None:
     wait_for(known, 20, "the path to be found out")
 
 
-def test_a_missing_right_or_table_settles_nothing(mariadb_bench: Bench) -> None:
+def test_a_missing_right_or_table_settles_nothing(skipping_bench: Bench) -> None:
     _failing(
-        mariadb_bench,
+        skipping_bench,
         lambda bench: bench.sql("RENAME TABLE qd_jobs TO hidden"),
         lambda bench: bench.sql("RENAME TABLE hidden TO qd_jobs"),
     )
 
 
-def test_a_lock_that_is_not_given_in_time_settles_nothing(mariadb_bench: Bench) -> None:
-    assert mariadb_bench.server is not None
-    with closing(mariadb_bench.server.connect(mariadb_bench.config.name)) as connection:
+def test_a_lock_that_is_not_given_in_time_settles_nothing(skipping_bench: Bench) -> None:
+    assert skipping_bench.server is not None
+    with closing(skipping_bench.server.connect(skipping_bench.config.name)) as connection:
         cursor = connection.cursor()
         _failing(
-            mariadb_bench.again_with(statement_timeout=2.0),
+            skipping_bench.again_with(statement_timeout=2.0),
             lambda bench: cursor.execute("LOCK TABLES qd_jobs WRITE"),
             lambda bench: cursor.execute("UNLOCK TABLES"),
         )
 
 
-def test_a_connection_that_is_cut_settles_nothing(mariadb_bench: Bench) -> None:
-    assert mariadb_bench.server is not None
-    proxy = CuttingProxy(mariadb_bench.server.port)
-    tls = mariadb_bench.config.tls.model_copy(update={"mode": "disabled"})
-    config = mariadb_bench.config.model_copy(update={"port": proxy.port, "tls": tls})
-    database = MySqlDatabase(config, mariadb_bench.database._shared.events)
+def test_a_connection_that_is_cut_settles_nothing(skipping_bench: Bench) -> None:
+    assert skipping_bench.server is not None
+    proxy = CuttingProxy(skipping_bench.server.port)
+    tls = skipping_bench.config.tls.model_copy(update={"mode": "disabled"})
+    config = skipping_bench.config.model_copy(update={"port": proxy.port, "tls": tls})
+    database = MySqlDatabase(config, skipping_bench.database._shared.events)
     database.schema()
     proxy.cut = "before"
     with pytest.raises(StoreError):
@@ -205,16 +205,16 @@ def test_a_connection_that_is_cut_settles_nothing(mariadb_bench: Bench) -> None:
     proxy.close()
 
 
-def test_another_servers_version_makes_the_path_unknown_again(mariadb_bench: Bench) -> None:
-    mariadb_bench.database.check()
-    mariadb_bench.claim()
-    paths = mariadb_bench.database._paths
+def test_another_servers_version_makes_the_path_unknown_again(skipping_bench: Bench) -> None:
+    skipping_bench.database.check()
+    skipping_bench.claim()
+    paths = skipping_bench.database._paths
     paths.server_seen(paths._version)
     assert paths.known is ClaimPath.SKIP_LOCKED
     paths.server_seen("10.5.8-MariaDB")
     assert paths.known is None
-    mariadb_bench.add(1)
-    assert len(mariadb_bench.claim()) == 1
+    skipping_bench.add(1)
+    assert len(skipping_bench.claim()) == 1
     assert paths.known is ClaimPath.SKIP_LOCKED
 
 
