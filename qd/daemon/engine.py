@@ -99,7 +99,7 @@ class Engine:
         )
         self._pools = [WorkerPool(worker, database.store, self._shop) for worker in config.workers]
         self.sampler = Sampler(database.store("sampler"), config.http.refresh, tuple(config.queues), events)
-        self._opener = Opener(database, self._open)
+        self._opener = Opener(database, self._open, events)
         self._lock = threading.Lock()
         away = Backoff(base=0.1, factor=2.0, cap=min(1.0, shortest / 6), jitter=0.5)
         self._keeping = [

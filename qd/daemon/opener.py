@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from qd.errors import SetupWrong
+from qd.events import Events, Problem
 from qd.store.protocol import Database
 from qd.store.schema import check_compatible
 
@@ -21,6 +22,9 @@ WRONG_EVERY = 10.0
 class Opener:
     """A `Service`.
 
+    Args:
+        begin: called once, when the database is as it should be.
+
     Attributes:
         opened: work has begun.
         reason: why it can't, or None.
@@ -29,8 +33,8 @@ class Opener:
 
     name = "opener"
 
-    def __init__(self, database: Database, begin: Callable[[], None]) -> None:
-        self._database, self._begin = database, begin
+    def __init__(self, database: Database, begin: Callable[[], None], events: Events) -> None:
+        self._database, self._begin, self._events = database, begin, events
         self.opened = False
         self.reason: str | None = None
         self.incompatible: str | None = None
@@ -43,13 +47,19 @@ class Opener:
             else:
                 self._check()
         except SetupWrong as error:
-            self.reason = str(error)
+            self._wrong(error)
             return WRONG_EVERY
         self.reason = None
         return SCHEMA_EVERY
 
     def close(self) -> None:
         """Nothing of its own to close."""
+
+    def _wrong(self, error: SetupWrong) -> None:
+        """Says once what no connection has said: the server answers, and what it answers is wrong."""
+        if error.errno is None and self._database.up() and self.reason != str(error):
+            self._events.publish(Problem("database", str(error)))
+        self.reason = str(error)
 
     def _check(self) -> None:
         self.reason = self.reason or "waiting for database"
