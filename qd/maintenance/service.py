@@ -132,6 +132,8 @@ class ServiceThread:
     def _quietly(self, act: Callable[[], None]) -> None:
         try:
             act()
+        except StoreError:  # said and counted where the connection is
+            pass
         except Exception as error:  # at the end of a thread nothing else can be done with it
             self._say(error)
 

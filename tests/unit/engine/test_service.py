@@ -54,6 +54,20 @@ def test_a_bug_delays_the_next_round_no_longer_than_an_outage_would() -> None:
     assert thread.join(5)
 
 
+def test_a_database_that_is_away_at_the_end_is_no_bug() -> None:
+    class Last(Rounds):
+        def close(self) -> None:
+            super().close()
+            raise ConnectionLost("away")
+
+    events, heard = listening()
+    service = Last()
+    thread = ServiceThread(service, events, patience=5.0)
+    thread.start()
+    thread.stop()
+    assert thread.join(5) and service.closed and heard == []
+
+
 def test_a_duty_that_fails_does_not_cost_the_others_theirs() -> None:
     first, second = Rounds(ConnectionLost("away")), Rounds()
     duties = Duties([first, second], lambda: None)
