@@ -77,8 +77,8 @@ def decode(raw: str | bytes) -> Any:
         text = raw if isinstance(raw, str) else bytes(raw).decode()
         value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
         text.encode()
-        if _ESCAPED_SURROGATE.search(text):
-            _check_surrogates(value)
+        if _ESCAPED_SURROGATE.search(text):  # also in the value of a key that stands again behind it
+            _check_surrogates(json.loads(text, object_pairs_hook=list))
     except BadInput:
         raise
     except UnicodeError:

@@ -85,9 +85,11 @@ def rich_table(headers: Sequence[str], cells: Sequence[Sequence[str]], right: Se
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for number, header in enumerate(headers):
-        made.add_column(Text(header), justify="right" if number in right else "left", overflow="fold")
+        figures = number in right
+        narrow = figures and " " not in header  # a word that is broken for a figure's sake can't be read
+        made.add_column(Text(header), justify="right" if figures else "left", overflow="fold", no_wrap=narrow)
     for row in cells:
         made.add_row(*(Text(cell) for cell in row))
     return made

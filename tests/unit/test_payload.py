@@ -95,6 +95,12 @@ def test_half_a_surrogate_pair_is_refused(value: Any) -> None:
             act(argument)
 
 
+@pytest.mark.parametrize("text", [r'{"a": "\ud800", "a": 1}', r'[{"\udfff": 1}]', r'{"a": ["\ud800"], "a": 1}'])
+def test_half_a_pair_is_seen_behind_a_key_that_stands_twice(text: str) -> None:
+    with pytest.raises(BadInput, match="surrogate"):
+        encode(RawJson(text))
+
+
 def test_whole_surrogate_pairs_are_characters() -> None:
     assert encode("😀") == '"\\ud83d\\ude00"'
     assert decode('"\\ud83d\\ude00"') == decode("😀".join('""')) == "😀"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
+from io import StringIO
 
 import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from qd.cli import terminal
 
@@ -83,3 +85,11 @@ def test_progress_is_silent_where_stderr_is_no_terminal(capsys: pytest.CaptureFi
     with terminal.progress("deleting", 3) as done:
         done(3)
     assert capsys.readouterr() == ("", "")
+
+
+def test_no_word_of_the_status_is_broken_on_a_terminal_of_80_columns() -> None:
+    headers = ("QUEUE", "READY", "DELAYED", "RESERVED", "STALE", "FAILED", "BLOCKED", "OLDEST READY", "")
+    row = ("default", "1", "2", "3", "4", "5", "6", "1m21s", "no daemon serves it")
+    shown = StringIO()
+    Console(width=80, file=shown, color_system=None).print(terminal.rich_table(headers, [row], range(1, 8)))
+    assert set(" ".join((*headers, *row)).split()) <= set(shown.getvalue().split())
