@@ -88,15 +88,28 @@ class Signals:
     def ending_at_once(self) -> Iterator[None]:
         """While foreign code is imported, which may take for ever: a stop ends the process there and then, with 0.
 
-        Nothing is claimed yet, so there is nothing to hand back.
+        Nothing is claimed yet, so there is nothing to hand back. A thread looks after it: a handler of
+        Python's own waits for the end of the call that the main thread is in, or about to begin.
         """
+        over, end = os.pipe()
+        watch = threading.Thread(target=self._end_at_stop, args=(over,), name="qd import", daemon=True)
         self._ends_at_once = True
+        watch.start()
         try:
             if self.stop_asked():
                 os._exit(0)
             yield
         finally:
             self._ends_at_once = False
+            os.close(end)
+            watch.join()
+            os.close(over)
+
+    def _end_at_stop(self, over: int) -> None:
+        """Ends the process at the first stop that the interpreter has been sent, until `over` is closed."""
+        while over not in select.select([self._read, over], [], [])[0]:
+            if not set(os.read(self._read, 4096)).isdisjoint(STOPS):
+                os._exit(0)
 
     def hold(self) -> None:
         """Before a fork: what is sent to the child must not be queued in it before it has let go."""

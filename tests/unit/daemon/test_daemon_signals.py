@@ -106,6 +106,38 @@ def test_a_stop_ends_an_import_that_never_returns(scripts: list[Script]) -> None
     assert script.end() == (0, "", "")
 
 
+def test_a_stop_ends_an_import_that_waits_where_no_signal_reaches_it(scripts: list[Script]) -> None:
+    script = run(
+        scripts,
+        """
+        import ctypes
+        never = ctypes.create_string_buffer(64)
+        ctypes.CDLL(None).sem_init(never, 0, 0)
+        with signals.ending_at_once():
+            print("imports", flush=True)
+            ctypes.CDLL(None).sem_wait(never)  # the kernel restarts it after a signal
+        """,
+    )
+    assert script.line() == "imports"
+    script.process.send_signal(signal.SIGTERM)
+    assert script.end() == (0, "", "")
+
+
+def test_other_signals_during_an_import_wait_for_its_end(scripts: list[Script]) -> None:
+    script = run(
+        scripts,
+        """
+        with signals.ending_at_once():
+            os.kill(os.getpid(), signal.SIGHUP)
+        print(signals.take() == [signal.SIGHUP], threading.active_count())
+        os.kill(os.getpid(), signal.SIGTERM)
+        signals.wait(5)
+        print(signals.take() == [signal.SIGTERM])
+        """,
+    )
+    assert script.end() == (0, "True 1\nTrue\n", "")
+
+
 def test_a_crash_shows_where_every_thread_was(scripts: list[Script]) -> None:
     script = run(
         scripts,
