@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -41,15 +42,13 @@ class Runner:
     def said(self) -> str:
         return self.output.read_text()
 
-    def processes(self) -> list[str]:
-        """Command lines of what still runs out of the temporary folder."""
-        lines = []
+    def processes(self) -> dict[int, str]:
+        """Command lines, by process id, of what still runs out of the temporary folder."""
+        lines = {}
         for process in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                lines.append(process.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
-            except OSError:  # ended meanwhile
-                continue
-        return [line for line in lines if str(self.temporary) in line]
+            with suppress(OSError):  # it ended meanwhile
+                lines[int(process.parent.name)] = process.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        return {pid: line for pid, line in lines.items() if str(self.temporary) in line}
 
     def nothing_is_left(self) -> bool:
         return not list(self.temporary.iterdir()) and not self.processes()
@@ -107,6 +106,19 @@ def test_ctrl_c_ends_it_and_leaves_nothing(demo: Runner) -> None:
     assert process.wait(60) == 130, demo.said()
     assert demo.nothing_is_left()
     assert "Traceback" not in demo.said()
+
+
+def test_a_daemon_that_dies_fails_the_demo_which_says_where_to_look(demo: Runner) -> None:
+    process = demo.start(str(demo.tree))
+    wait_for(lambda: "metrics: " in demo.said() or process.poll() is not None, 60, "the daemon to be started")
+    (daemon,) = [pid for pid, line in demo.processes().items() if line.strip().endswith(" run")]
+    os.kill(daemon, signal.SIGKILL)
+    assert process.wait(60) == 1, demo.said()
+    assert "the daemon ended with -9" in demo.said()
+    (kept,) = demo.temporary.iterdir()
+    assert f"are kept in {kept}" in demo.said()
+    assert {"qd.yaml", "daemon.log", "qd.sqlite3"} <= {path.name for path in kept.iterdir()}
+    assert not demo.processes()
 
 
 @pytest.mark.server
