@@ -73,9 +73,9 @@ def work(
         StoreError: the database can't be used at the start.
         ConfigError: a handler can't be loaded.
     """
+    registry = load_handlers(config)  # before signals are ours: a module that hangs can be interrupted
     stop = _Stop()
     with _signals(stop):
-        registry = load_handlers(config)
         return _work(_only(config, queues, threads), registry, setup_logging(config.log), _gate(limit, drain), stop)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.cli_shell import ServerShell
+from tests.acceptance.cli_shell import ServerShell, Shell
 from tests.support.mariadb import MariaDB
 from tests.support.server import Server
 
@@ -114,3 +116,18 @@ def test_status_counts_twelve_thousand_jobs(shell: ServerShell) -> None:
     shell.ok("enqueue", "send", "--queue", "mails", "--count", 12_000)
     queues = {queue["queue"]: queue for queue in json.loads(shell.ok("status", "--json"))["queues"]}
     assert queues["mails"]["ready"] == 12_000
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_a_worker_whose_handlers_never_load_can_be_ended(tmp_path: Path, number: int, status: int) -> None:
+    shell = Shell(tmp_path, {"driver": "sqlite", "path": "qd.sqlite3"})
+    (tmp_path / "shell_handlers.py").write_text(
+        "import time\nprint('imports', flush=True)\nwhile True:\n    time.sleep(0.05)\n"
+    )
+    with shell.start("work", "--once", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as worker:
+        try:
+            assert worker.stdout is not None and worker.stdout.readline() == "imports\n"
+            worker.send_signal(number)
+            assert worker.wait(20) == status
+        finally:
+            worker.kill()
