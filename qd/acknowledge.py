@@ -75,7 +75,10 @@ class Acknowledger:
             elif verdict is not None:
                 for event in told(settlement, verdict):
                     self._events.publish(event)
-        self._keeper.drop([lease for lease, _ in done])
+        if not (
+            None in verdicts and self._gate.late()
+        ):  # else it is told at the end
+            self._keeper.drop([lease for lease, _ in done])
 
     def reconcile(self, lease: Lease) -> Renewal | None:
         """What has become of the row, read and renewed under the lease's token.

@@ -203,6 +203,16 @@ class LeaseLostSeen(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class LeasesLeft(Event):
+    """A stop ended with jobs whose end or hand-back could not be written, for want of a database."""
+
+    NAME: ClassVar[str | None] = "lease.left_behind"
+    LEVEL: ClassVar[Level] = "warning"
+    jobs: int
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
 class LeasesExtended(Event):
     """Metrics only. One renewal; result is ok, lost or error."""
 

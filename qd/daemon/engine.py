@@ -21,7 +21,7 @@ from qd.clock import monotonic
 from qd.config.model import Config, DatabaseConfig
 from qd.daemon.opener import Opener
 from qd.daemon.tender import Tender, TimekeeperService
-from qd.events import Events
+from qd.events import Events, LeasesLeft
 from qd.executors import Attempt, Interruption, Timekeeper
 from qd.executors.environment import hide
 from qd.gate import Gate
@@ -160,6 +160,14 @@ class Engine:
             thread.stop()
         for thread in self._keeping:
             thread.join(min(closing, monotonic() + TO_CLOSE) - monotonic())
+        if not self.stuck():
+            self._say_what_is_left()
+
+    def _say_what_is_left(self) -> None:
+        left = [lease for lease in self._keeper.held() if not lease.lost.is_set()]
+        if left:
+            hint = "they are taken back once their leases have run out: those that had run may run again"
+            self._events.publish(LeasesLeft(len(left), hint))
 
     def hurry(self, deadline: float) -> None:
         """Brings the deadline of a stop forward; safe from any thread."""
@@ -195,6 +203,7 @@ class Engine:
         act = threading.Thread(target=writer.settle, args=(done,), name="qd last act", daemon=True)
         act.start()
         act.join(AFTER_INTERRUPT)
+        self._say_what_is_left()
 
     def _abandoned(self, lease: Lease, attempt: Attempt) -> Done:
         policy = self._policies[lease.job.queue]

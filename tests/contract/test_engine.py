@@ -14,7 +14,16 @@ import qd
 from qd.clock import monotonic
 from qd.config.model import BackoffConfig, Config, HttpConfig, QueueConfig, ShutdownConfig, WorkerConfig
 from qd.daemon.engine import Engine
-from qd.events import Events, JobDeadLettered, JobReleased, JobSnoozed, JobSucceeded, StaleReclaimed, WorkerReplaced
+from qd.events import (
+    Events,
+    JobDeadLettered,
+    JobReleased,
+    JobSnoozed,
+    JobSucceeded,
+    LeasesLeft,
+    StaleReclaimed,
+    WorkerReplaced,
+)
 from qd.gate import Gate
 from qd.registry import Handler, Registry
 from tests.contract.bench import Bench
@@ -197,6 +206,19 @@ def test_after_the_grace_a_running_job_is_cut_off_and_given_back(shop: Shop) -> 
     assert bench.row(cut, "attempts", "lane", "reserved_by") == (0, 0, None)
     assert dead(bench) == {once: "interrupted"}
     assert not engine.stuck()
+
+
+def test_a_stop_says_what_it_could_not_write(shop: Shop) -> None:
+    bench = shop.bench
+    bench.add(type="hold")
+    engine = shop.start(threads=1)
+    wait_for(lambda: shop.ran, 10, "it to run")
+    away = bench.one("SELECT COUNT(*) FROM qd_jobs")
+    bench.sql("ALTER TABLE qd_jobs RENAME TO qd_away")
+    engine.stop(monotonic() + 0.1)
+    bench.sql("ALTER TABLE qd_away RENAME TO qd_jobs")
+    (left,) = bench.events(LeasesLeft)
+    assert left.jobs == 1 and bench.one("SELECT COUNT(*) FROM qd_jobs") == away
 
 
 def test_a_handler_that_cannot_be_stopped_keeps_its_lease_until_the_last_act(shop: Shop) -> None:
