@@ -1,6 +1,6 @@
 """The verbs of `qd.enqueue` with a connection of their own, for who has no transaction to join.
 
-May import: store, waking, config, and for `drain` the daemon's engine, at its first use.
+May import: store, waking, config, the pure modules, and for `drain` the daemon's engine, at its first use.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Quick after work, slow when idle; every so often it looks without a lower bound, which finds what
 was committed late. It also proves the database: nothing is claimed before the schema was checked.
 A `Service`, but with a wait of its own: a datagram on the wake socket begins the next look at once.
-May import: bell, gate, wake, store protocol and the pure modules.
+May import: bell, waking, config, store protocol and the pure modules.
 """
 
 from __future__ import annotations

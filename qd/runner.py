@@ -1,6 +1,6 @@
 """One job's run on a worker's thread: from the claimed row to the settlement that its end wants.
 
-May import: acknowledge, lease, executors, policy, store protocol and the pure modules.
+May import: acknowledge, batch, bell, lease, executors, registry, config, store protocol and the pure modules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`qd enqueue`: a job, or many of the same, from a shell.
 
-May import: client, store's checks, the modules of cli.
+May import: client, the store's checks of a new row, the modules of cli, the pure modules.
 """
 
 from __future__ import annotations

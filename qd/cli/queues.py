@@ -1,4 +1,4 @@
-"""`qd queues`: list, pause, resume. May import: the modules of cli, the protocol's values."""
+"""`qd queues`: list, pause, resume. May import: the modules of cli, the protocol's values, waking."""
 
 from __future__ import annotations
 

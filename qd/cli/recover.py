@@ -1,4 +1,4 @@
-"""`qd recover`: stale jobs back into their queues now. May import: the modules of cli."""
+"""`qd recover`: stale jobs back into their queues now. May import: the modules of cli, config (a queue's defaults)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The configuration: found, read, judged with every problem at once, and the handlers that it names.
 
-May import: the pure modules and the registry.
+May import: this package, the pure modules and the registry.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 YAML's own guesses (`no`, `0123`, `22:00`) are not made here: a scalar is its text. Nothing is ever
 constructed, no alias is followed, nesting is bounded. No message quotes the text: a line that
-doesn't parse may hold a password.
+doesn't parse may hold a password. May import: nothing of qd.
 """
 
 from __future__ import annotations

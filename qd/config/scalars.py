@@ -3,7 +3,7 @@
 YAML 1.1 reads `no` as false, `0123` as 83, `22:00` as 1320; its versions and parsers differ. So an
 unquoted text that any of them takes for something else must be quoted, and a number is plain
 decimal digits. Owns the expansion of `${NAME}`: after parsing, once, and never as YAML.
-May import: the pure modules and limits.
+May import: the pure modules, limits and problems.
 """
 
 from __future__ import annotations

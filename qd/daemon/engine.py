@@ -2,7 +2,8 @@
 
 A reload makes a new engine and retires the old one, whose running jobs go on to their end; so a
 configuration is taken on whole or not at all. Start order and stop order stand in `start`,
-`_open` and `stop`; the lease keeper starts first and stops last.
+`_open` and `stop`; the lease keeper starts first and stops last. May import: everything below the daemon,
+opener, tender. Owns: all threads of one configuration.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The clock over running handlers and the care for pools, as services. May import: executors, pool."""
+"""The clock over running handlers and the care for pools, as services. May import: executors, pool, clock."""
 
 from __future__ import annotations
 

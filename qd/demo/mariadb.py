@@ -1,6 +1,6 @@
 """A private MariaDB for the demo: a folder of its own, a Unix socket and no port, gone afterwards.
 
-May import: errors, clock. Owns the server's process and its folder. Needs the programs of the
+May import: errors, clock, the demo's processes. Owns the server's process and its folder. Needs the programs of the
 distribution's packages; no service and no setting of the machine is touched.
 """
 

@@ -1,6 +1,6 @@
 """What the demo shows: a live view on a terminal, plain lines elsewhere, a table at the end.
 
-May import: the store's values, the demo's verdict and tree. Owns the console.
+May import: the store's values, the demo's verdict and tree, clock. Owns the console.
 """
 
 from __future__ import annotations

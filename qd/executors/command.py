@@ -4,7 +4,7 @@ The worker's thread does all of it: writing, reading, waiting, signalling. Other
 a program writes is read to its end but only the last of it kept, so none can fill our memory, and
 none blocks because it doesn't read or because a child of its own keeps its output open.
 
-May import: endings, environment, interruption, pipes, spawn, failure, job, outcome.
+May import: endings, environment, interruption, pipes, spawn, failure, clock, job, outcome.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ thrower that is under way and lets what is still on its way hit there and then. 
 hit on the way out lies within as many nets as there can be throws. (Clearing with NULL instead would
 not say whether it had hit, and leaves the interpreter up to 3.12 looking for it at every step.)
 
-May import: endings, interruption, failure, job, outcome, registry, log (the running job's id).
+May import: endings, interruption, failure, clock, job, outcome, registry, log (the running job's id).
 """
 
 from __future__ import annotations

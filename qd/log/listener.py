@@ -1,4 +1,7 @@
-"""Writes events as log lines: which of them, how often, never what they cost. May import: events, config model."""
+"""Writes events as log lines: which of them, how often, never what they cost.
+
+May import: lines, sink, events, clock, config model.
+"""
 
 from __future__ import annotations
 

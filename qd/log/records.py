@@ -1,7 +1,7 @@
 """Takes in what the standard library's `logging` records, handlers' own among it, and stray tracebacks.
 
 Owns the root logger's handlers and the interpreter's hooks for errors that nobody catches.
-May import: listener, current, failure, config model.
+May import: listener, lines, current, failure, config model.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The small duties that share one thread and one connection, each at its own pace.
 
-May import: store protocol, events and the pure modules.
+May import: service, store protocol and the pure modules.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Looks after batches whose thread is busy with a long job: what waits to start is handed back for
-others to take, what waits to be written is written. May import: acknowledge, worker, pure modules.
+others to take, what waits to be written is written. May import: acknowledge, batch, gate, policy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The stale sweep: takes back jobs whose owner is gone. May import: store protocol, events, pure modules.
+"""The stale sweep: takes back jobs whose owner is gone. May import: store protocol, config, pure modules.
 
 A row is taken back only if the same (id, token, lease end) was stale at two looks far enough apart,
 with no trouble at the database between: whoever wakes first after a stall must not steal the jobs

@@ -1,7 +1,7 @@
 """The gauges that are read from the rows, shown from a snapshot that the sampler keeps.
 
 A snapshot that has grown too old isn't shown at all: an alert on a depth must not see numbers
-from before an outage. May import: store protocol and the pure modules.
+from before an outage. May import: catalogue, store protocol and the pure modules.
 """
 
 from __future__ import annotations

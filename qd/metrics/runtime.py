@@ -1,7 +1,7 @@
-"""What the daemon knows of itself in memory and the page shows: the Runtime protocol. Pure.
+"""What the daemon knows of itself in memory and the page shows: the Runtime protocol.
 
 The engine implements it. Every method is called during a scrape, from any thread: it answers from
-memory at once, never waits and never asks the database.
+memory at once, never waits and never asks the database. May import: store protocol (for the server's name).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Which series exist: a number that depends on the configuration alone, never on the jobs. Pure.
+"""Which series exist: a number that depends on the configuration alone, never on the jobs.
 
 Counters of every configured queue, registered handler and outcome exist from the start, so that
 the first failure after a start is a rise from 0 and no alert misses it. Where queues times
 handlers would pass LIMIT series, only the pairs that handlers declare get their own.
+May import: catalogue, config, registry.
 """
 
 from __future__ import annotations

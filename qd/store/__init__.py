@@ -1,6 +1,6 @@
 """All SQL of qd. `open_database` is the door; `qd.store.protocol` says what is behind it.
 
-May import: the pure modules, config.
+May import: this package, the pure modules, config; a driver only where it is opened.
 """
 
 from __future__ import annotations

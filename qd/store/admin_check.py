@@ -1,7 +1,7 @@
 """What `qd check` asks the server: are the session, the claim's plan and the grants as they must be.
 
 Grants are tried, not parsed: statements whose WHERE is false need the same rights as real ones and
-touch no row. May import: the pure modules, protocol, dialect, the claim's statements.
+touch no row. May import: the pure modules, protocol, dialect, candidate (the claim's statements).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The rows that a claim may take: how they are found, and what a claim writes into them.
 
-May import: bury, dialect, moments, the pure modules.
+May import: bury, dialect, moments, protocol, the pure modules.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 One index range per (queue, lane, priority), in the index's own order from the low watermark up, so
 that neither a backlog nor dead entries are walked or locked. The rows are ours only once the
-transaction has been committed. May import: bury, dialect, listed, marks, rows, the pure modules.
+transaction has been committed. May import: candidate, dialect, listed, marks, protocol, the pure modules.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A claim whose COMMIT had no answer may stand: its rows are looked for by id and token, and given back
 uncounted. Whoever claims must not rest before that is done: nobody would run them, and the sweep would
 count a crash, or make a dead letter of what never ran.
-May import: claim, conditional, shared, dialect, the pure modules.
+May import: claim, conditional, candidate, release, marks, shared, dialect, protocol, the pure modules.
 """
 
 from __future__ import annotations

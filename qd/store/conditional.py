@@ -1,7 +1,7 @@
 """Claims rows where the server has no SKIP LOCKED: a plain look, then one conditional UPDATE a row.
 
 Nothing waits for others' rows longer than the shortest lock wait there is; each row won is
-committed at once. May import: candidate, claim, dialect, marks, the pure modules.
+committed at once. May import: candidate, claim, dialect, marks, protocol, the pure modules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The look: ONE non-locking statement that says which lanes have a ready row, and what is paused.
 
-May import: candidate, dialect, marks, moments, texts, the pure modules.
+May import: candidate, dialect, marks, moments, texts, protocol, the pure modules.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Entries that were deleted or moved stay in the index until the server purges them; a claim that
 begins at the mark doesn't see them. A mark is shared by all threads of a process. It trails 2 s
 behind the database's now unless a full batch has just moved it: producers commit late, and some
-write whole seconds. What lies below it all the same is found by the full look. Pure.
+write whole seconds. What lies below it all the same is found by the full look.
+Pure. May import: moments, protocol (for a place in a lane).
 """
 
 from __future__ import annotations

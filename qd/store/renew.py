@@ -1,7 +1,7 @@
 """Renews leases by primary key; a row that somebody has locked costs its neighbours nothing.
 
 There is no condition on time: an expired lease that nobody took is still held.
-May import: listed, release, dialect, the pure modules.
+May import: listed, release, dialect, protocol, the pure modules.
 """
 
 from __future__ import annotations

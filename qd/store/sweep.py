@@ -1,5 +1,5 @@
-"""Stale rows: finding them without a lock, and taking one back. May import: bury, history, release,
-candidate, dialect, moments, the pure modules."""
+"""Stale rows: finding them without a lock, and taking one back. May import: bury, history, look,
+release, dialect, moments, protocol, the pure modules."""
 
 from __future__ import annotations
 

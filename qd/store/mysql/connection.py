@@ -1,7 +1,7 @@
 """One connection to MySQL or MariaDB: how it is opened, and which settings it is pinned to.
 
 Any time-out or loss makes it worthless: the owner discards it and opens another; it is never
-rolled back, pinged or used again. May import: errors, limits, config, the pure modules.
+rolled back, pinged or used again. May import: errors, forked, limits, config, the pure modules.
 """
 
 from __future__ import annotations

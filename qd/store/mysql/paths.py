@@ -1,6 +1,6 @@
 """Which claim path a server takes: found out once, and again when another server answers.
 
-May import: probe, errors, outage, pacing, the pure modules.
+May import: connection, probe, errors, outage, pacing, protocol, the pure modules.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 One connection locks a committed row, another looks for it with SKIP LOCKED: an empty answer at once
 means that it works. Anything transient settles nothing: it is raised, and tried again later.
-May import: connection, errors, posts, candidate, the pure modules.
+May import: connection, errors, posts, candidate, protocol, the pure modules.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 After a time-out or a loss the connection is discarded, never used again. A connection that was
 found dead at a transaction's first statement (killed while idle) is replaced at once and the
-transaction run once more; nothing else is retried here. May import: connection, errors, outage,
-pacing, dialect, the pure modules.
+transaction run once more; nothing else is retried here. May import: connection, errors, limits,
+outage, pacing, dialect, the pure modules.
 """
 
 from __future__ import annotations
