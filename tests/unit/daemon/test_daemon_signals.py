@@ -161,10 +161,12 @@ def test_programs_that_handlers_start_find_no_signal_ignored(scripts: list[Scrip
         """
         import subprocess
         out = subprocess.run(["cat", "/proc/self/status"], capture_output=True, text=True).stdout
-        print([line.split()[1] for line in out.splitlines() if line.startswith(("SigIgn", "SigBlk"))])
+        libc_own = 1 << 31 | 1 << 32  # signals 32 and 33: GNU make hands them on ignored, and no program can reset them
+        masks = [line.split()[1] for line in out.splitlines() if line.startswith(("SigIgn", "SigBlk"))]
+        print([int(mask, 16) & ~libc_own for mask in masks])
         """,
     )
-    assert script.end()[:2] == (0, "['0000000000000000', '0000000000000000']\n")
+    assert script.end()[:2] == (0, "[0, 0]\n")
 
 
 def test_no_signal_changes_the_exit_status_once_the_end_has_begun(scripts: list[Script]) -> None:
