@@ -102,6 +102,11 @@ class WorkerPool:
         states = [worker.state for worker in self.all()]
         return states.count("idle"), states.count("busy"), states.count("backoff")
 
+    def serving(self) -> int:
+        """How many threads take jobs: neither those that are stuck nor those that were let go."""
+        with self._lock:
+            return sum(worker.thread.is_alive() and not worker.dismissed for worker in self._workers)
+
     def _may_be_gone(self, worker: Worker) -> bool:
         """A thread that ended while it was meant to: only then is its silence no fault."""
         gate = self._shop.gate

@@ -241,9 +241,8 @@ class Engine:
         """Per queue how many threads serve it."""
         threads = dict.fromkeys(self.config.queues, 0)
         for pool in self._pools:
-            count = sum(pool.counts())
             for queue in pool.config.queues:
-                threads[queue] += count
+                threads[queue] += pool.serving()
         return threads
 
     def oldest_running(self) -> Mapping[str, float]:

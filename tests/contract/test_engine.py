@@ -257,6 +257,7 @@ def test_a_thread_that_is_stuck_past_its_time_out_is_replaced_and_keeps_its_leas
     wait_for(lambda: good in [job for _, job, _ in shop.ran], 10, "a job behind it to run")
     assert bench.row(stuck, "lane", "attempts") == (1, 1)
     assert engine.oldest_running()["default"] > 0.2
+    assert engine.queue_workers()["default"] == 1  # the stuck one serves nothing
     assert all(pulse.overdue() == 0 for pulse in engine.pulses())
     shop.go.set()
     wait_for(lambda: bench.row(stuck, "lane") in ((0,), None), 10, "its end to be settled as a time-out")
