@@ -75,10 +75,9 @@ class Acknowledger:
             elif verdict is not None:
                 for event in told(settlement, verdict):
                     self._events.publish(event)
-        if not (
-            None in verdicts and self._gate.late()
-        ):  # else it is told at the end
-            self._keeper.drop([lease for lease, _ in done])
+        late = self._gate.late()  # what isn't written by then stays held: the stop tells of it
+        kept = [lease for (lease, _), verdict in zip(done, verdicts, strict=True) if verdict is None and late]
+        self._keeper.drop([lease for lease, _ in done if lease not in kept])
 
     def reconcile(self, lease: Lease) -> Renewal | None:
         """What has become of the row, read and renewed under the lease's token.

@@ -150,3 +150,13 @@ def test_reconciling_survives_any_error(error: Exception) -> None:
     bench.store.renewals = renewals
     (lease,) = bench.keeper.hold([claimed()])
     assert bench.writer.reconcile(lease) is Renewal.RENEWED
+
+
+def test_only_what_could_not_be_written_in_time_stays_held() -> None:
+    bench = Bench()
+    done = bench.done(OK, OK)
+    bench.gate.deadline = 0.0
+    bench.store.verdicts = [DataRefused("one of them"), [Verdict.SETTLED], TransactionFailed("deadlock")]
+    bench.writer.settle(done)
+    assert bench.keeper.held() == [done[1][0]]
+    assert len(bench.heard.of(JobSucceeded)) == 1
