@@ -131,10 +131,15 @@ def place(cli: Cli) -> str:
 
 
 def _watch(cli: Cli, every: float) -> None:
-    from rich.console import Group
+    from rich.console import Console, Group
     from rich.live import Live
     from rich.text import Text
 
+    console = Console()
+    if not console.is_terminal or console.is_dumb_terminal:  # no picture can stand in another's place there
+        while True:
+            console.print(_drawn(cli, Group, Text))
+            time.sleep(every)
     with Live(Text("..."), screen=True, auto_refresh=False) as live:
         while True:
             live.update(_drawn(cli, Group, Text), refresh=True)

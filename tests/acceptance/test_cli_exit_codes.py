@@ -108,7 +108,11 @@ def test_a_schema_that_is_too_new_is_78_and_nothing_is_changed(shell: ServerShel
     assert shell.sql("SELECT * FROM qd_queues") == []
 
 
-def test_an_interrupt_ends_a_watch_quietly_with_130(shell: ServerShell) -> None:
+@pytest.mark.parametrize("kind", ["xterm", "dumb"])
+def test_an_interrupt_ends_a_watch_quietly_with_130(
+    shell: ServerShell, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", kind)
     terminal, other = pty.openpty()
     watch = shell.start("status", "--watch", stdin=other, stdout=other, stderr=subprocess.PIPE)
     os.close(other)
