@@ -145,7 +145,14 @@ class Worker:
 
     def _claim(self) -> list[Lease]:
         if self._look is None or monotonic() - self._looked_at > LOOK_AGAIN:
-            self._remember(self._store.look(self._queues, full=self._shop.gate.leave_when_empty))
+            self._remember(self._store.look(self._queues, full=False))
+        leases = self._claim_a_hit()
+        if not leases and self._shop.gate.leave_when_empty and not self._leaving():
+            self._remember(self._store.look(self._queues, full=True))  # nothing may be left, wherever it lies
+            leases = self._claim_a_hit()
+        return leases
+
+    def _claim_a_hit(self) -> list[Lease]:
         while (lane := self._first_lane()) is not None:
             leases = self._claim_lane(*lane)
             if leases:
