@@ -24,11 +24,15 @@ def earlier(text: str, span: timedelta) -> str:
 
 def seconds_between(start: Any, end: Any) -> float:
     """Seconds from one time to another, 0.0 at least."""
-    return max(0.0, (datetime.fromisoformat(written(end)) - datetime.fromisoformat(written(start))).total_seconds())
+    return max(0.0, (_plain(end) - _plain(start)).total_seconds())
 
 
 def stamp(value: Any) -> str | None:
     """A time as the history tells it: ISO 8601, UTC, with milliseconds."""
     if value is None:
         return None
-    return datetime.fromisoformat(written(value)).isoformat("T", "milliseconds") + "Z"
+    return _plain(value).isoformat("T", "milliseconds") + "Z"
+
+
+def _plain(value: Any) -> datetime:
+    return value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
