@@ -55,6 +55,7 @@ def work(
     if wrong is not None:
         click.echo(f"qd: {wrong}", err=True)
         return ending.SETUP_WRONG
+    from qd.daemon.work import end
     from qd.daemon.work import work as run_worker
 
     report = run_worker(cli.config, names, threads=span, limit=1 if once else most, drain=drain)
@@ -64,7 +65,7 @@ def work(
         f"{report.released:,} given back",
         err=True,
     )
-    return ending.COULD_NOT if fail and report.failed else ending.DONE
+    return end(report, ending.COULD_NOT if fail and report.failed else ending.DONE)
 
 
 def split(queues: str) -> tuple[str, ...]:

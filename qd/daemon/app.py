@@ -15,7 +15,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 
 from qd.clock import monotonic
@@ -24,6 +23,7 @@ from qd.config.model import Config
 from qd.daemon.engine import Engine
 from qd.daemon.engines import Engines, Setup
 from qd.daemon.http import HttpServer, Route, daemon_routes
+from qd.daemon.leaving import leave, leave_at_once
 from qd.daemon.notify import Notifier
 from qd.daemon.reload import Reloads, Say, Withheld, needs_engine, said
 from qd.daemon.signals import Signals, install
@@ -47,9 +47,6 @@ EX_OK, EX_CANT, EX_SOFTWARE, EX_CONFIG = 0, 1, 70, 78
 
 FIRST_COUNT = 10.0
 """Seconds that READY waits for the first count of the rows, where the database answers."""
-
-TO_END = 1.5
-"""Seconds that the interpreter gets to end by itself; a thread that a handler left must not keep the process."""
 
 
 class CannotStart(Exception):
@@ -262,14 +259,14 @@ class Daemon:
             _record("the threads' end could not be awaited", error)
         if self._http is not None:
             self._http.close()
-        flush()
         self._signals.ignore()
         if self._engines.stuck():
-            for engine in self._engines.all():
-                engine.last_act()
-            os._exit(status)
-        threading.Thread(target=end_by_force, args=(status,), name="qd end", daemon=True).start()
-        return status
+            leave_at_once(status, self._last_act)
+        return leave(status)
+
+    def _last_act(self) -> None:
+        for engine in self._engines.all():
+            engine.last_act()
 
     def _see_engines_stopped(self) -> None:
         """After a normal stop they are; after a failure they get the moment that a second SIGTERM gives them."""
@@ -279,17 +276,3 @@ class Daemon:
         while not stop.over():
             self._signals.wait(min(0.1, stop.left()))
             self._signals.take()
-
-
-def flush() -> None:
-    """Writes out what the log still holds."""
-    logging.shutdown()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):  # its reader is gone, or it is closed, or None
-            stream.flush()
-
-
-def end_by_force(status: int) -> None:
-    """Ends the process once the interpreter has had its time; a thread that a handler left may never end."""
-    threading.Event().wait(TO_END)
-    os._exit(status)

@@ -16,7 +16,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
@@ -28,13 +28,15 @@ IGNORED = (signal.SIGUSR1, signal.SIGUSR2)
 TAKEN = (*STOPS, RELOAD, SHOW_STACKS, *IGNORED)
 
 
+Handler = Callable[[int, "FrameType | None"], None]
+
+
 class Signals:
     """The queue of signals that the process was sent. Main thread only, except `wake`."""
 
     def __init__(self) -> None:
         self._queued: deque[int] = deque()
         self._ends_at_once = False
-        self._forking = threading.local()
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
@@ -49,12 +51,13 @@ class Signals:
         if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for number in TAKEN:
-            signal.signal(number, self._queue)
+            signal.signal(number, self.queue)
             signal.siginterrupt(number, False)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         faulthandler.enable(file=sys.stderr)  # a crash, or the watchdog's SIGABRT, shows where everybody was
 
-    def _queue(self, number: int, _: FrameType | None) -> None:
+    def queue(self, number: int, _: FrameType | None) -> None:
+        """The handler of them all."""
         if self._ends_at_once and number in STOPS:
             os._exit(0)
         self._queued.append(number)
@@ -111,27 +114,35 @@ class Signals:
             if not set(os.read(self._read, 4096)).isdisjoint(STOPS):
                 os._exit(0)
 
-    def hold(self) -> None:
-        """Before a fork: what is sent to the child must not be queued in it before it has let go."""
-        self._forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, TAKEN)
-
-    def release(self) -> None:
-        """After it."""
-        signal.pthread_sigmask(signal.SIG_SETMASK, self._forking.mask)
-
-    def let_go(self) -> None:
-        """For a child that a handler forks: signals do to it what they do to any program, so that it can be ended."""
-        for number in TAKEN:
-            if signal.getsignal(number) == self._queue:
-                signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-        signal.set_wakeup_fd(-1)
-        self.release()
-
     def ignore(self) -> None:
         """The process is about to end with its own status: no late signal may change it."""
         for number in TAKEN:
             signal.signal(number, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
+
+
+def free_children(numbers: Sequence[signal.Signals], handler: Handler) -> None:
+    """Lets signals with this handler do to children that are forked from now on what they do to any program.
+
+    Else a child would queue its SIGTERM for ever, and who waits for its end with it. None is handled
+    between the fork and that: it waits until the child has let go.
+    """
+    forking = threading.local()
+
+    def hold() -> None:
+        forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+
+    def release() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, forking.mask)
+
+    def let_go() -> None:
+        for number in numbers:
+            if signal.getsignal(number) == handler:
+                signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+        release()
+
+    os.register_at_fork(before=hold, after_in_parent=release, after_in_child=let_go)
 
 
 _installed: Signals | None = None
@@ -142,8 +153,6 @@ def install() -> Signals:
     global _installed
     if _installed is None:
         _installed = Signals()
-        os.register_at_fork(
-            before=_installed.hold, after_in_parent=_installed.release, after_in_child=_installed.let_go
-        )
+        free_children(TAKEN, _installed.queue)
     _installed.install()
     return _installed

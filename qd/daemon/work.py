@@ -6,7 +6,7 @@ May import: engine and everything below.
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -15,6 +15,8 @@ from qd.clock import monotonic
 from qd.config import load_handlers
 from qd.config.model import Config, ThreadRange, WorkerConfig
 from qd.daemon.engine import Engine
+from qd.daemon.leaving import leave, leave_at_once
+from qd.daemon.signals import STOPS, free_children
 from qd.events import AttemptEnded, Event, Events, Listener
 from qd.gate import Gate
 from qd.log import setup_logging
@@ -27,11 +29,16 @@ TURN = 0.2
 
 @dataclass(slots=True)
 class WorkReport:
-    """What a foreground worker did."""
+    """What a foreground worker did.
+
+    Attributes:
+        last_act: where a handler could not be ended: what the process must do right before it exits.
+    """
 
     succeeded: int = 0
     failed: int = 0
     released: int = 0
+    last_act: Callable[[], None] | None = None
 
     def __call__(self, event: Event) -> None:
         """Counts an ended attempt; an `Events` listener."""
@@ -79,6 +86,17 @@ def work(
         return _work(_only(config, queues, threads), registry, setup_logging(config.log), _gate(limit, drain), stop)
 
 
+def end(report: WorkReport, status: int) -> int:
+    """Ends the process after `work`: what a handler has left behind neither keeps it nor outlives a hand-back.
+
+    Returns:
+        The status, for a normal exit; doesn't return where a handler could not be ended.
+    """
+    if report.last_act is not None:
+        leave_at_once(status, report.last_act)
+    return leave(status)
+
+
 def drain(config: Config, queues: Sequence[str], registry: Registry | None = None) -> WorkReport:
     """Runs what is ready in these queues in this process, with one thread; no signals, no log.
 
@@ -103,6 +121,8 @@ def _work(config: Config, registry: Registry, log: Listener | None, gate: Gate, 
     while not stop.asked and not engine.wait_for_workers(TURN):
         pass
     _end(engine, config.shutdown.grace, stop)
+    if engine.stuck():
+        report.last_act = engine.last_act
     return report
 
 
@@ -112,8 +132,6 @@ def _end(engine: Engine, grace: float, stop: _Stop) -> None:
     while engine.running() and monotonic() < until and stop.asked < 2:
         engine.wait_for_workers(TURN)
     engine.stop(monotonic())
-    if engine.stuck():
-        engine.last_act()
 
 
 def _only(config: Config, queues: Sequence[str], threads: tuple[int, int]) -> Config:
@@ -126,7 +144,8 @@ def _only(config: Config, queues: Sequence[str], threads: tuple[int, int]) -> Co
 
 @contextmanager
 def _signals(stop: _Stop) -> Iterator[None]:
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, stop) for number in STOPS}
+    free_children(STOPS, stop)
     try:
         yield
     finally:
