@@ -45,13 +45,12 @@ class WorkerPool:
 
     def grow(self) -> None:
         """One more thread, if the configuration allows; called when work found nobody free."""
-        with self._lock:
-            room = len(self._workers) < self.config.most
-        if room and not self._shop.gate.closed:
+        if not self._shop.gate.closed:
             self._add()
 
     def tend(self) -> None:
-        """Forgets threads that have ended, replaces those that shouldn't have, lets spare ones go."""
+        """Forgets threads that have ended, replaces those that shouldn't have and those that are
+        stuck but for which there was no room before, lets spare ones go."""
         with self._lock:
             self._stuck = [worker for worker in self._stuck if worker.thread.is_alive()]
             gone = [worker for worker in self._workers if not worker.thread.is_alive()]
@@ -63,9 +62,17 @@ class WorkerPool:
                     Problem(f"worker {worker.name}", "its thread has ended; another takes its place")
                 )
                 self._add()
+        self._replace_stuck()
         for worker in spare:
             if worker.state == "idle" and monotonic() - worker.idle_since > SPARE_FOR:
                 worker.dismiss()
+
+    def _replace_stuck(self) -> None:
+        with self._lock:
+            running = [worker.runner.attempt for worker in self._workers]
+        for attempt in running:
+            if attempt is not None and attempt.stuck(monotonic()):
+                self.replace(attempt)
 
     def replace(self, attempt: Attempt) -> bool:
         """Replaces the thread that this stuck attempt holds; False: it isn't of this pool, or too
@@ -114,8 +121,11 @@ class WorkerPool:
         return meant and not worker.thread.is_alive()
 
     def _add(self) -> None:
-        name = f"{self.label}-{next(_serial)}"
-        worker = Worker(name, self.config, self._open_store(f"worker {name}"), self._shop)
-        with self._lock:  # started within: who sees it in the list must find it alive
+        """One more thread, unless there are as many as there may be: who looked may have looked too early."""
+        with self._lock:
+            if len(self._workers) >= self.config.most:
+                return
+            name = f"{self.label}-{next(_serial)}"
+            worker = Worker(name, self.config, self._open_store(f"worker {name}"), self._shop)
             self._workers.append(worker)
-            worker.start()
+            worker.start()  # within the lock: who sees it in the list must find it alive

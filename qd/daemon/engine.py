@@ -157,9 +157,8 @@ class Engine:
         for thread in [self._opening, *self._serving]:
             if thread.started:
                 thread.join(closing - monotonic())
-        for thread in reversed(self._keeping):
+        for thread in reversed(self._keeping):  # the keeper last: the others may still write ends
             thread.stop()
-        for thread in self._keeping:
             thread.join(min(closing, monotonic() + TO_CLOSE) - monotonic())
         if not self.stuck():
             self._say_what_is_left()
@@ -179,9 +178,11 @@ class Engine:
         """After retire or stop: whether all of its threads have ended."""
         if not self._gate.closed or self._working():
             return False
-        for thread in self._keeping:
+        for thread in reversed(self._keeping):  # the keeper last: the others may still write ends
             thread.stop()
-        return all(thread.join(0) for thread in [*self._keeping, *self._serving, self._opening] if thread.started)
+            if not thread.join(0):
+                return False
+        return all(thread.join(0) for thread in [*self._serving, self._opening] if thread.started)
 
     def wait_for_workers(self, seconds: float) -> bool:
         """Waits for all worker threads to end by themselves; True if they have."""

@@ -18,6 +18,10 @@ from qd.store.protocol import StaleRow, Store
 ROWS_A_ROUND = 200
 """Rows looked at in one round; more are found in the next."""
 
+LONGEST_ROUND = 5.0
+"""Seconds after which a round takes no further row back: where locked rows can't be passed over each
+costs a lock wait, and the thread has other duties. The rest comes in the next round."""
+
 SWEEP_SHARE = 0.02
 """Share of the time that the sweep's look may take: its lane can't be kept flat."""
 
@@ -51,6 +55,8 @@ class StaleSweep:
         cost = monotonic() - started
         self._seen = {row: self._first_seen(row, started) for row in rows}
         for row, first in list(self._seen.items()):
+            if monotonic() - started > LONGEST_ROUND:
+                break
             if started - first >= self.apart(row.queue):
                 self._take_back(row)
                 del self._seen[row]

@@ -13,6 +13,11 @@ from qd.clock import monotonic
 from qd.errors import DataRefused, ReadOnlyServer, StoreError, TransactionFailed
 from qd.events import DatabaseErrorSeen, DatabaseLost, DatabaseRestored, Event, Events, Problem, Reconnected
 
+NEVER_WAIT = frozenset({"poller", "lease keeper"})
+"""Connections whose statements are short and wait for nobody's rows: where these are slow the
+server has stalled. A count of millions of rows, or an end that waits for a stranger's lock, is slow
+for reasons of its own, and must not keep the sweep from its work for as long as that goes on."""
+
 SLOW = 1.0
 """Seconds after which a transaction counts as trouble."""
 
@@ -60,7 +65,7 @@ class OutageRecord:
         ordinary = isinstance(error, TransactionFailed | DataRefused)
         with self._lock:
             now = monotonic()
-            if not ordinary or seconds > SLOW:
+            if not ordinary or self._stalled(connection, seconds):
                 self._troubled_at = now
             key = error.errno if error.errno is not None else type(error).__name__
             says = not ordinary and now - self._said.get(key, -SAY_AGAIN_AFTER) >= SAY_AGAIN_AFTER
@@ -70,7 +75,7 @@ class OutageRecord:
 
     def succeeded(self, connection: str, seconds: float, *, wrote: bool) -> None:
         """A transaction was committed; it took this long. Reads don't end a read-only outage."""
-        if seconds > SLOW:
+        if self._stalled(connection, seconds):
             self._troubled_at = monotonic()
         if self._down_since is None:
             return
@@ -80,6 +85,9 @@ class OutageRecord:
                 return
             self._down_since, self._needs_write = None, False
         self._events.publish(DatabaseRestored(connection, monotonic() - since))
+
+    def _stalled(self, connection: str, seconds: float) -> bool:
+        return seconds > SLOW and connection in NEVER_WAIT
 
     def reopened(self, connection: str) -> None:
         """A session has a new connection in place of one that was lost."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,6 +40,7 @@ class Shop:
         self.ran: list[tuple[str, int, int]] = []
         self.registry = Registry()
         self.go = threading.Event()
+        self.doors: dict[int, threading.Event] = defaultdict(threading.Event)
         self.engines: list[Engine] = []
         for function in (self.noop, self.boom, self.third, self.snooze, self.reject, self.retry, self.hold, self.deaf):
             self.registry.add(Handler(function.__name__, function))
@@ -69,6 +70,8 @@ class Shop:
 
     def close(self) -> None:
         self.go.set()
+        for door in list(self.doors.values()):
+            door.set()
         for engine in self.engines:
             engine.stop(monotonic() + 2)
 
@@ -108,7 +111,7 @@ class Shop:
 
     def deaf(self, job: qd.Job) -> None:
         self.note(job)
-        self.go.wait(60)
+        self.doors[job.id].wait(60)
 
 
 @pytest.fixture
@@ -216,6 +219,8 @@ def test_a_stop_says_what_it_could_not_write(shop: Shop) -> None:
     away = bench.one("SELECT COUNT(*) FROM qd_jobs")
     bench.sql("ALTER TABLE qd_jobs RENAME TO qd_away")
     engine.stop(monotonic() + 0.1)
+    if engine.stuck():  # on a machine too busy to interrupt it in time
+        engine.last_act()
     bench.sql("ALTER TABLE qd_away RENAME TO qd_jobs")
     (left,) = bench.events(LeasesLeft)
     assert left.jobs == 1 and bench.one("SELECT COUNT(*) FROM qd_jobs") == away
@@ -259,8 +264,21 @@ def test_a_thread_that_is_stuck_past_its_time_out_is_replaced_and_keeps_its_leas
     assert engine.oldest_running()["default"] > 0.2
     assert engine.queue_workers()["default"] == 1  # the stuck one serves nothing
     assert all(pulse.overdue() == 0 for pulse in engine.pulses())
-    shop.go.set()
+    shop.doors[stuck].set()
     wait_for(lambda: bench.row(stuck, "lane") in ((0,), None), 10, "its end to be settled as a time-out")
+
+
+def test_a_stuck_thread_that_there_was_no_room_to_replace_is_replaced_once_there_is(shop: Shop) -> None:
+    bench = shop.bench
+    first, second = bench.add(2, type="deaf")
+    shop.start(threads=1, default=QUICK.model_copy(update={"timeout": 0.2}))
+    wait_for(lambda: len(bench.events(WorkerReplaced)) == 1, 15, "the first to be replaced")
+    wait_for(lambda: second in [job for _, job, _ in shop.ran], 10, "the second to run")
+    stuck = bench.one("SELECT COUNT(*) FROM qd_jobs WHERE lane = 1")
+    assert stuck == 2
+    shop.doors[first].set()
+    wait_for(lambda: bench.row(first, "lane") != (1,), 10, "the first to end")
+    wait_for(lambda: len(bench.events(WorkerReplaced)) == 2, 20, "the second to be replaced")
 
 
 def test_jobs_behind_a_long_one_of_the_same_batch_are_handed_to_others(shop: Shop) -> None:

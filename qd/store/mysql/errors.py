@@ -21,6 +21,9 @@ from qd.errors import (
 RETRY = frozenset({1020, 1180, 1205, 1213, 1317, 1969, 3024})
 """The transaction was undone, or must be: the whole of it again."""
 
+CUT_SHORT = frozenset({1317, 1969, 3024})
+"""Somebody or a time limit ended the statement. Where that was a COMMIT nobody says whether it stands."""
+
 LOST = frozenset({-1, 1040, 1047, 1053, 1203, 1927, 2002, 2003, 2005, 2006, 2013, 2055, 4031})
 """The connection is gone, or could not be made: open another."""
 
@@ -93,7 +96,10 @@ def sort(error: BaseException, where: str, *, timed_out: bool = False, in_commit
     message = f"{where}: {_said(error, errno)}"
     if type(error).__name__ in _TIMEOUTS or errno in LOST or (errno is None and isinstance(error, OSError)):
         return ConnectionLost(message, errno, timed_out=timed_out, outcome_unknown=in_commit)
-    return _by_number(errno)(message, errno)
+    kind = _by_number(errno)
+    if in_commit and (kind is UnknownError or errno in CUT_SHORT):
+        return ConnectionLost(message, errno, outcome_unknown=True)
+    return kind(message, errno)
 
 
 def _by_number(errno: int | None) -> type[StoreError]:

@@ -66,11 +66,17 @@ def test_the_pure_drivers_read_timeout_is_a_loss_though_it_bears_a_servers_numbe
     assert "\n" not in str(error)
 
 
-def test_a_loss_in_commit_leaves_the_outcome_unknown_and_no_other_error_does() -> None:
+def test_a_loss_in_commit_leaves_the_outcome_unknown_and_a_deadlock_does_not() -> None:
     lost = sort(mysql.connector.OperationalError(msg="gone", errno=2013), "x", in_commit=True)
     assert isinstance(lost, ConnectionLost)
     assert lost.outcome_unknown
     assert type(sort(mysql.connector.DatabaseError(msg="x", errno=1213), "x", in_commit=True)) is TransactionFailed
+
+
+@pytest.mark.parametrize("errno", [1317, 1969, 3024, 9999])
+def test_a_commit_that_was_cut_short_or_failed_oddly_may_stand(errno: int) -> None:
+    cut = sort(mysql.connector.DatabaseError(msg="x", errno=errno), "x", in_commit=True)
+    assert isinstance(cut, ConnectionLost) and cut.outcome_unknown
 
 
 def test_a_socket_error_without_a_number_is_a_loss() -> None:

@@ -102,13 +102,20 @@ def test_a_complaint_on_a_live_connection_is_said_once_a_minute_for_each_number(
     assert sum(isinstance(event, DatabaseErrorSeen) for event in told.seen) == 15
 
 
-def test_a_slow_success_is_trouble_a_quick_one_is_not() -> None:
+def test_a_slow_success_is_trouble_where_nobodys_rows_are_waited_for() -> None:
     told = Told()
-    told.record.succeeded("one", 0.5, wrote=True)
+    told.record.succeeded("poller", 0.5, wrote=True)
     assert told.record.troubled_at() == 0.0
-    told.record.succeeded("one", 1.5, wrote=True)
+    told.record.succeeded("poller", 1.5, wrote=True)
     assert told.record.troubled_at() > 0.0
     assert told.seen == []
+
+
+def test_a_long_count_or_an_end_that_waits_for_a_lock_does_not_keep_the_sweep_from_its_work() -> None:
+    told = Told()
+    told.record.succeeded("sampler", 9.0, wrote=False)
+    told.record.refused("worker default-1", LockWait("locked", 1205), 3.0)
+    assert told.record.troubled_at() == 0.0
 
 
 def test_the_end_of_an_outage_tells_how_long_it_was() -> None:
