@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -78,9 +79,17 @@ class Fleet:
     def kill(self, number: int) -> None:
         """Kills one without warning, and starts another in its place."""
         daemon = self.daemons[number]
+        self.ledger.cut_off.append((daemon.process.pid, time.time()))
         daemon.process.kill()
         daemon.process.wait()
         self.daemons[number] = self._configs[number].start(ready=False)
+
+    def freeze(self, number: int) -> Daemon:
+        """Stops one where it stands."""
+        daemon = self.daemons[number]
+        self.ledger.cut_off.append((daemon.process.pid, time.time()))
+        daemon.send(signal.SIGSTOP)
+        return daemon
 
     def reload(self, number: int, batch: object) -> None:
         """Another configuration for one of them."""

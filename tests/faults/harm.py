@@ -97,8 +97,7 @@ class Harm:
 
     def freeze(self) -> None:
         """A daemon stands still for up to two leases, which is long enough to lose them."""
-        daemon = self._fleet.daemons[self._any()]
-        daemon.send(signal.SIGSTOP)
+        daemon = self._fleet.freeze(self._any())
         self._then(0.2, 2 * LEASE, lambda: daemon.send(signal.SIGCONT))
 
     def _any(self) -> int:

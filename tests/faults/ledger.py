@@ -11,7 +11,7 @@ from tests.support.server import Server
 
 AUDIT = (
     "CREATE TABLE audit (n BIGINT AUTO_INCREMENT PRIMARY KEY, what VARCHAR(8), job BIGINT UNSIGNED, "
-    "attempts INT, crashes INT, owner VARCHAR(255))",
+    "attempts INT, crashes INT, owner VARCHAR(255), at TIMESTAMP(6) DEFAULT CURRENT_TIMESTAMP(6))",
     "CREATE TRIGGER audit_delete AFTER DELETE ON qd_jobs FOR EACH ROW INSERT INTO audit "
     "(what, job, attempts, crashes, owner) VALUES ('gone', OLD.id, OLD.attempts, OLD.crashes, OLD.reserved_by)",
     "CREATE TRIGGER audit_update AFTER UPDATE ON qd_jobs FOR EACH ROW INSERT INTO audit "
@@ -19,6 +19,11 @@ AUDIT = (
     "CREATE TRIGGER audit_bury AFTER INSERT ON qd_failed_jobs FOR EACH ROW INSERT INTO audit "
     "(what, job, attempts, crashes, owner) VALUES ('buried', NEW.job_id, NEW.attempts, 0, NEW.reserved_by)",
 )
+
+
+AT_ITS_START = 1.0
+"""Seconds from a claim's COMMIT to the handler's first line, at most, on a busy machine. A process that is
+cut off within them has spent the attempt, and nobody can say whether the handler had begun."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,14 @@ class Story:
     Attributes:
         row: what happened to its row: (what, attempts, crashes, owner).
         reason: of its dead letter, or None.
+        cut_at_its_start: the owner in whose name it was buried was cut off in the moment of the claim.
     """
 
     wanted: Wanted
     lines: list[Line] = field(default_factory=list)
     row: list[tuple[str, int, int, str | None]] = field(default_factory=list)
     reason: str | None = None
+    cut_at_its_start: bool = False
 
     def tokens(self, what: str) -> list[str]:
         return [line.token for line in self.lines if line.what == what]
@@ -86,7 +93,7 @@ class Story:
         return {
             f"dead letter of reason {self.reason}, but it failed": failed and self.reason != "error",
             "dead letter of reason error, but it didn't fail": not failed and self.reason == "error",
-            "a dead letter though it was never started": not self.tokens("start"),
+            "a dead letter though it was never started": not self.tokens("start") and not self.cut_at_its_start,
         }
 
 
@@ -100,6 +107,8 @@ class Ledger:
     def __init__(self, server: Server, database: str, file: Path) -> None:
         self._server, self._database, self._file = server, database, file
         self.wanted: dict[int, Wanted] = {}
+        self.cut_off: list[tuple[int, float]] = []
+        """Pids of daemons that were killed or frozen, and when (Unix time)."""
         for statement in AUDIT:
             server.run(statement, (), database)
 
@@ -115,14 +124,18 @@ class Ledger:
         for text in self._file.read_text().splitlines():
             job, what, attempt, token = text.split()
             stories[int(job)].lines.append(Line(what, int(attempt), token))
-        rows = self._sql("SELECT job, what, attempts, crashes, owner FROM audit ORDER BY n")
-        for job, *row in (row for row in rows if row[0] in stories):
+        rows = self._sql("SELECT job, UNIX_TIMESTAMP(at), what, attempts, crashes, owner FROM audit ORDER BY n")
+        for job, at, *row in (row for row in rows if row[0] in stories):
             stories[job].row.append(tuple(row))
+            stories[job].cut_at_its_start |= row[0] == "update" and self._cut_off_at(row[3], float(at))
         dead = self._sql("SELECT job_id, reason FROM qd_failed_jobs")
         for job, reason in dead:
             stories[job].reason = str(reason)
         assert max(Counter(job for job, _ in dead).values(), default=1) == 1, "one job, two dead letters"
         return stories
+
+    def _cut_off_at(self, owner: str | None, at: float) -> bool:
+        return any(f":{pid}:" in (owner or "") and at <= when + 0.1 <= at + AT_ITS_START for pid, when in self.cut_off)
 
     def _sql(self, sql: str) -> list[tuple[Any, ...]]:
         return self._server.run(sql, (), self._database)
