@@ -22,10 +22,10 @@ demo-mysql:  ## the same on a private MariaDB that is started for it and removed
 	@.ci/mariadb
 	@$(PY) -m qd demo --mysql $${DIR:+-- "$$DIR"}
 
-test:  ## all tests: unit, contract, acceptance (ARGS="-k name" for some of them)
+test:  ## all tests: unit, contract, acceptance, faults (ARGS="-k name" for some of them)
 	@.ci/venv test
 	@[ -n "$$QD_TEST_DSN" ] || .ci/mariadb || [ "$$CI" != true ]
-	@$(PY) -m pytest $(ARGS)
+	@$(PY) -m pytest -n $(or $(WORKERS),3) --dist loadfile $(ARGS)
 
 lint:  ## ruff, and the rule that imports go down only
 	@.ci/venv test,dev

@@ -29,7 +29,7 @@ setup(
         "rich>=13",
     ],
     extras_require={
-        "test": ["pytest>=8", "PyMySQL>=1.1", "hypothesis>=6"],
+        "test": ["pytest>=8", "pytest-xdist>=3.5", "PyMySQL>=1.1", "hypothesis>=6"],
         "dev": ["ruff>=0.6", "mypy>=1.11", "import-linter>=2.1", "types-PyYAML"],
     },
     entry_points={"console_scripts": ["qd = qd.cli:main"]},

@@ -67,5 +67,6 @@ def _sqlite(request: pytest.FixtureRequest) -> Bench:
 def _server(request: pytest.FixtureRequest, kind: str) -> Bench:
     server: Server = request.getfixturevalue("mariadb")
     config: DatabaseConfig = request.getfixturevalue("mysql_config")
+    config = config.model_copy(update={"statement_timeout": 6.0})  # so that a lock is waited for for 1 s, not for 3
     path = ClaimPath.CONDITIONAL if kind == "conditional" else None
     return Bench(kind, config, partial(MySqlDatabase, config, claim_path=path), server)

@@ -49,6 +49,7 @@ class Story:
     Attributes:
         row: what happened to its row: (what, attempts, crashes, owner).
         reason: of its dead letter, or None.
+        owner_cut_off: one of its owners was killed or frozen, maybe before it could write an end.
         cut_at_its_start: the owner in whose name it was buried was cut off in the moment of the claim.
     """
 
@@ -57,6 +58,7 @@ class Story:
     row: list[tuple[str, int, int, str | None]] = field(default_factory=list)
     reason: str | None = None
     cut_at_its_start: bool = False
+    owner_cut_off: bool = False
 
     def tokens(self, what: str) -> list[str]:
         return [line.token for line in self.lines if line.what == what]
@@ -91,7 +93,9 @@ class Story:
         owner = next((row[3] for row in self.row if row[0] == "buried"), None)
         failed = owner in self.tokens("fail")
         return {
-            f"dead letter of reason {self.reason}, but it failed": failed and self.reason != "error",
+            f"dead letter of reason {self.reason}, but it failed": failed
+            and self.reason != "error"
+            and not (self.reason == "lost" and self.owner_cut_off),
             "dead letter of reason error, but it didn't fail": not failed and self.reason == "error",
             "a dead letter though it was never started": not self.tokens("start") and not self.cut_at_its_start,
         }
@@ -127,15 +131,15 @@ class Ledger:
         rows = self._sql("SELECT job, UNIX_TIMESTAMP(at), what, attempts, crashes, owner FROM audit ORDER BY n")
         for job, at, *row in (row for row in rows if row[0] in stories):
             stories[job].row.append(tuple(row))
-            stories[job].cut_at_its_start |= row[0] == "update" and self._cut_off_at(row[3], float(at))
+            moments = [when for pid, when in self.cut_off if f":{pid}:" in (row[3] or "")]
+            stories[job].owner_cut_off |= bool(moments)
+            in_the_moment = any(float(at) <= when + 0.1 <= float(at) + AT_ITS_START for when in moments)
+            stories[job].cut_at_its_start |= row[0] == "update" and in_the_moment
         dead = self._sql("SELECT job_id, reason FROM qd_failed_jobs")
         for job, reason in dead:
             stories[job].reason = str(reason)
         assert max(Counter(job for job, _ in dead).values(), default=1) == 1, "one job, two dead letters"
         return stories
-
-    def _cut_off_at(self, owner: str | None, at: float) -> bool:
-        return any(f":{pid}:" in (owner or "") and at <= when + 0.1 <= at + AT_ITS_START for pid, when in self.cut_off)
 
     def _sql(self, sql: str) -> list[tuple[Any, ...]]:
         return self._server.run(sql, (), self._database)

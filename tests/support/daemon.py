@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -123,12 +124,12 @@ class Qd:
 
     def enqueue(self, type: str, count: int = 1, queue: str = "default", **payload: Any) -> list[int]:
         """Puts jobs in by plain SQL; their ids."""
-        before = self.one("SELECT COALESCE(MAX(id), 0) FROM qd_jobs WHERE type <> 'qd.post'")
         values = ", ".join(["(%s, %s, %s)"] * count)
         params = (queue, type, json.dumps(payload)) * count
-        self.sql(f"INSERT INTO qd_jobs (queue, type, payload) VALUES {values}", params)
-        rows = self.sql("SELECT id FROM qd_jobs WHERE id > %s AND type = %s ORDER BY id", (before, type))
-        return [row[0] for row in rows]
+        with closing(self.server.connect(self.database)) as connection, closing(connection.cursor()) as cursor:
+            cursor.execute(f"INSERT INTO qd_jobs (queue, type, payload) VALUES {values}", params)
+            connection.commit()
+            return list(range(cursor.lastrowid, cursor.lastrowid + count))  # some may be done by now
 
     def sql(self, text: str, params: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Runs a statement as the administrator."""

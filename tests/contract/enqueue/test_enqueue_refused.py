@@ -47,7 +47,7 @@ def untouched(connection: sqlite3.Connection) -> bool:
     return not connection.in_transaction and connection.execute("SELECT COUNT(*) FROM qd_jobs").fetchone() == (0,)
 
 
-@pytest.mark.parametrize(("field", "value"), CASES, ids=lambda case: ascii(case)[:30])
+@pytest.mark.parametrize(("field", "value"), CASES, ids=lambda case: ascii(case).partition(" at 0x")[0][:30])
 def test_a_wrong_value_is_refused_in_one_line_and_nothing_is_written(embedded: Any, field: str, value: Any) -> None:
     job: dict[str, Any] = {"type": "t"} | {field: value}
     with pytest.raises(BadInput) as one:
