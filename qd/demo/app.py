@@ -52,7 +52,8 @@ def run(folder: str | None = None, *, mysql: bool = False) -> int:
     console, errors = Console(highlight=False), Console(highlight=False, stderr=True)
     root = os.path.realpath(os.fsencode(folder if folder is not None else sysconfig.get_path("stdlib")))
     if not os.path.isdir(root):
-        say(errors, f"qd demo: {tree.readable(os.fsencode(folder or root))}: there is no such folder")
+        wrong = "is no folder" if os.path.exists(root) else "there is no such folder"
+        say(errors, f"qd demo: {tree.readable(os.fsencode(folder or root))}: {wrong}")
         return USAGE
     try:
         with signals_as_exceptions(), own_folder(errors) as own:

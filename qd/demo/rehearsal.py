@@ -149,7 +149,7 @@ class Rehearsal:
             say(self.console, f"WRONG: {fault}", style="bold red")
         if found.faults:
             raise DemoFailed("not as it should be, see above")
-        text = "All as it should be: compared with the tree, nothing is missing and nothing was done twice."
+        text = "All as it should be: compared with the tree, nothing is missing or done twice."
         say(self.console, text, style="bold green")
 
 

@@ -53,7 +53,8 @@ class LiveView:
         now = monotonic()
         self._seen = [(at, count) for at, count in self._seen if now - at < 2.0] or self._seen[-1:]
         since, before = self._seen[0]
-        rate = f"{(done - before) / max(now - since, 0.001):,.0f} jobs/s"
+        # While all wait for their time a rate would tell of that alone.
+        rate = f"{(done - before) / max(now - since, 0.001):,.0f} jobs/s" if depth.ready or depth.reserved else ""
         self._seen.append((now, done))
         states = "  ".join(f"{state} {getattr(depth, state):,}" for state in STATES)
         if self._draws:
@@ -61,7 +62,7 @@ class LiveView:
             self._states.plain = states
         elif now - self._said >= LINE_EVERY or done == self._total:
             self._said = now
-            say(self._console, f"{done:,} of {self._total:,} done, {rate}: {states}")
+            say(self._console, f"{done:,} of {self._total:,} done{rate and f', {rate}'}: {states}")
 
     def __enter__(self) -> LiveView:
         if self._draws:

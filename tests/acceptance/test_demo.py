@@ -99,6 +99,12 @@ def test_a_missing_folder_is_one_line_and_a_usage_error(demo: Runner) -> None:
     assert demo.nothing_is_left()
 
 
+def test_a_file_in_place_of_a_folder_is_told_as_such(demo: Runner) -> None:
+    (demo.tree / "file").touch()
+    assert demo.run(str(demo.tree / "file")) == 2
+    assert "is no folder" in demo.said()
+
+
 def test_ctrl_c_ends_it_and_leaves_nothing(demo: Runner) -> None:
     process = demo.start(str(demo.tree))
     wait_for(lambda: "metrics: " in demo.said() or process.poll() is not None, 60, "the daemon to be started")
