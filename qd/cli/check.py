@@ -207,7 +207,7 @@ def of_connector(connector: str) -> Iterator[Finding]:
             "warn", "connector", "pure Python, about 3 times slower: the driver's C extension doesn't load here"
         )
     else:
-        yield Finding("ok", "connector", connector)
+        yield Finding("ok", "connector", "the driver's C extension" if connector == "c" else connector)
 
 
 def of_schema(state: SchemaState) -> Iterator[Finding]:

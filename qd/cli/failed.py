@@ -67,7 +67,7 @@ def list_failed(
 @paging.as_json
 @pass_cli
 def show(cli: Cli, job_id: int, as_json: bool) -> None:
-    """Show the newest dead letter of a job, with its traceback and history."""
+    """Show a job's newest dead letter, with traceback and history."""
     row = cli.store.failed(job_id)
     _say_others(row)
     if as_json:
@@ -86,7 +86,7 @@ def retry(
     cli: Cli, job_ids: tuple[int, ...], everything: bool, queue: str | None, job_type: str | None,
     reason: str | None, older_than: float | None, yes: bool,
 ) -> int:  # fmt: skip
-    """Bring dead letters back with fresh attempts; prints the id of each."""
+    """Bring dead letters back with fresh attempts. Prints the id of each."""
     where = _chosen(job_ids, everything, Filter(queue, job_type, reason=reason, older_than=older_than))
     if where is None:
         return each(job_ids, lambda job_id: _retry_one(cli, job_id))
@@ -115,7 +115,7 @@ def delete(
 @paging.yes
 @pass_cli
 def purge(cli: Cli, older_than: float | None, yes: bool) -> None:
-    """Delete dead letters that have outlived their retention, as the daemon does by itself."""
+    """Delete dead letters that have outlived their retention. Daemons do it by themselves."""
     age = cli.config.retention.failed if older_than is None else older_than
     count = cli.store.count_failed(Filter(older_than=age))
     act = f"delete {plural(count, 'dead letter')} that failed more than {spell(age)} ago"

@@ -19,6 +19,9 @@ from qd.store.protocol import STATES, Filter, JobRow
 BATCH = 200
 """Rows deleted in one transaction."""
 
+PAST = ("attempt", "outcome", "start", "end", "worker")
+"""What an entry of the history tells, besides its error."""
+
 HEADERS = ("ID", "QUEUE", "TYPE", "STATE", "PRIORITY", "ATTEMPTS", "DUE", "PAYLOAD")
 
 
@@ -72,7 +75,7 @@ def show(cli: Cli, job_id: int, as_json: bool) -> None:
 @paging.job_ids
 @pass_cli
 def release(cli: Cli, job_ids: tuple[int, ...]) -> int:
-    """Make delayed or stale jobs due now; refused while a lease is alive."""
+    """Make delayed or stale jobs due now. Refused while a lease is alive."""
 
     def release_one(job_id: int) -> None:
         policy = cli.policy(cli.store.job(job_id).queue)
@@ -166,5 +169,11 @@ def _facts(row: JobRow, now: datetime, policy_attempts: int) -> list[tuple[str, 
 
 
 def past_attempts(history: list[dict[str, Any]]) -> str:
-    """The history of a row for people, one attempt a line, the oldest first."""
-    return "\n".join("  ".join(f"{key}={value}" for key, value in entry.items()) for entry in history) or "-"
+    """The history of a row for people, the oldest attempt first; what it doesn't tell is a dash."""
+    return "\n".join(_past_attempt(entry) for entry in history) or "-"
+
+
+def _past_attempt(entry: dict[str, Any]) -> str:
+    attempt, outcome, start, end, worker = (entry.get(key, "-") for key in PAST)
+    error = f": {entry['error']}" if entry.get("error") else ""
+    return f"attempt {attempt} {outcome}{error}\n  {start} to {end}\n  by {worker}"

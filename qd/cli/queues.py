@@ -43,7 +43,7 @@ def list_queues(cli: Cli, as_json: bool, limit: int, after: str | None) -> None:
 @name_of_queue
 @pass_cli
 def pause(cli: Cli, names: tuple[str, ...]) -> None:
-    """Claim nothing of these queues any more; what runs goes on to its end."""
+    """Claim nothing of these queues any more. What runs goes on to its end."""
     _require(cli, names)
     for name in names:
         cli.store.pause(name)
@@ -58,7 +58,7 @@ def resume(cli: Cli, names: tuple[str, ...]) -> None:
     _require(cli, names)
     for name in names:
         cli.store.resume(name)
-        click.echo(f"{name} is not paused")
+        click.echo(f"{name} goes on")
     from qd.waking import wake
 
     wake(*names)

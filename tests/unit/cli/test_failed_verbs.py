@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.unit.cli.shop import Shop
 
 
@@ -82,6 +84,16 @@ def test_the_traceback_and_every_round_are_shown(shop: Shop) -> None:
     shown = shop.ok("failed", "show", "500")
     assert "  File x" in shown
     assert shown.index("first") < shown.index("second")
+
+
+def test_a_past_attempt_fits_a_terminal_of_80_columns(shop: Shop) -> None:
+    start, end = "2026-02-03T04:05:06.789Z", "2026-02-03T04:06:07.890Z"
+    worker = "shop-host:54321:aff7a3b775:default+mails-16:123456"
+    past = {"attempt": 1, "start": start, "end": end, "worker": worker, "outcome": "timeout", "error": "late"}
+    shop.dead(history=json.dumps([past]))
+    shown = shop.ok("failed", "show", "500")
+    assert all(part in shown for part in ("attempt 1 timeout: late", f"{start} to {end}", worker))
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_a_list_is_newest_first_with_a_key_for_the_next_page(shop: Shop) -> None:
