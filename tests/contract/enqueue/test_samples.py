@@ -21,6 +21,7 @@ PAGE = (ROOT / "docs" / "enqueueing.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 PYTHON = [code for language, code in BLOCKS if language == "python"]
 SQL = [code for language, code in BLOCKS if language == "sql"]
+PHP = [statement for _, code in BLOCKS for _, statement in re.findall(r"prepare\(([\"'])(INSERT .*?)\1\)", code)]
 ORDERS = "CREATE TABLE orders (id INT PRIMARY KEY AUTO_INCREMENT, customer VARCHAR(50), paid INT NOT NULL DEFAULT 0)"
 
 
@@ -104,6 +105,15 @@ def test_the_grants_shown_are_those_of_the_file_that_tests_use() -> None:
     assert SQL[-1] == (ROOT / "docs" / "grants.sql").read_text()
 
 
+def test_the_statements_of_the_php_sample_run(mariadb: Server, shop: str) -> None:
+    with closing(mariadb.connect(shop, user="shop")) as connection:
+        cursor = connection.cursor()
+        for statement, value in zip(PHP, ("Ada", '{"order":1}'), strict=True):
+            cursor.execute(statement.replace("?", "%s"), (value,))
+        connection.commit()
+    assert mariadb.run("SELECT queue, payload FROM qd_jobs", database=shop) == [("mails", '{"order":1}')]
+
+
 def test_every_block_is_run_by_one_of_these_tests() -> None:
-    assert {language for language, _ in BLOCKS} == {"python", "sql"}
+    assert {language for language, _ in BLOCKS} == {"python", "sql", "php"}
     assert len(PYTHON) >= 6 and len(SQL) >= 7
