@@ -76,7 +76,7 @@ def interrupted(why: Interruption, error: BaseException | None, seconds: float, 
         error: what came out of it, or None if it returned all the same.
     """
     timed_out = why is Interruption.TIMEOUT
-    text = f"{'timed out' if timed_out else 'interrupted by a stop'} after {spell(seconds)}"
+    text = f"{'timed out' if timed_out else 'interrupted by a stop'}; it ended after {spell(seconds)}"
     traceback = None
     if error is not None:
         described, traceback = describe(error, own)

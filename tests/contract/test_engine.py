@@ -247,9 +247,9 @@ def test_a_handler_that_hangs_past_its_time_out_until_the_stop_has_spent_its_att
     engine.stop(monotonic())
     engine.last_act()
     assert bench.row(stuck, "attempts", "lane") == (1, 0)
-    assert bench.row(stuck, "last_error")[0].startswith("timed out after")
+    assert bench.row(stuck, "last_error")[0].startswith("timed out; it ended after")
     (dead,) = bench.events(JobDeadLettered)
-    assert (dead.job_id, dead.reason) == (last, "timeout") and "timed out after" in dead.error
+    assert (dead.job_id, dead.reason) == (last, "timeout") and "timed out; it ended after" in dead.error
 
 
 def test_a_thread_that_is_stuck_past_its_time_out_is_replaced_and_keeps_its_lease(shop: Shop) -> None:

@@ -107,6 +107,10 @@ def test_twenty_thousand_rows_of_one_moment_are_claimed_at_one_price(scale: Scal
     assert last < first * 1.3, f"{first} pages at first, {last} in the middle"
 
 
+PURGE = 100
+"""Pages that the server's own purge may touch while it is measured."""
+
+
 @pytest.mark.parametrize("load", ["delayed", "reserved", "foreign"])
 def test_a_look_and_a_claim_cost_the_same_beside_fifty_thousand_others(scale: Scale, load: str) -> None:
     scale.bench.add(30)
@@ -122,9 +126,9 @@ def test_a_look_and_a_claim_cost_the_same_beside_fifty_thousand_others(scale: Sc
         f"SELECT 'noop', {columns} FROM {sequence(50_000)}"
     )
     after = scale.pages(scale.look), scale.pages(lambda: scale.bench.claim(10))
-    # a larger index is a level or two deeper; a walk over the others would touch thousands
-    assert after[0] <= before[0] * 2.5, f"look: {before[0]} pages before, {after[0]} after"
-    assert after[1] <= before[1] * 2.5, f"claim: {before[1]} pages before, {after[1]} after"
+    # a larger index is a level or two deeper, and purge touches pages too; a walk over the others thousands
+    assert after[0] <= before[0] * 2.5 + PURGE, f"look: {before[0]} pages before, {after[0]} after"
+    assert after[1] <= before[1] * 2.5 + PURGE, f"claim: {before[1]} pages before, {after[1]} after"
 
 
 def test_the_urgent_lane_is_probed_at_one_price_behind_ten_thousand_done_in_the_next(scale: Scale) -> None:

@@ -10,10 +10,10 @@ from qd.store.mysql.errors import sort
 from qd.store.mysql.paths import Paths
 from qd.store.mysql.session import MySqlSession
 from qd.store.outage import OutageRecord
-from qd.store.protocol import ClaimPath, SchemaState, ServerInfo
-from qd.store.schema import check_compatible, migrate, schema_state
+from qd.store.protocol import ClaimPath, ServerInfo
+from qd.store.schema import check_compatible, migrate
 from qd.store.shared import UNKNOWN_TYPE_PATIENCE, Shared
-from qd.store.store import SqlStore
+from qd.store.sql_database import SqlDatabase
 
 MIGRATION = 86_400.0
 """Seconds that one statement of a migration may take: an ALTER takes its time."""
@@ -22,7 +22,7 @@ NO_LOCK_WAIT = "SET STATEMENT innodb_lock_wait_timeout = 0 FOR "
 """MariaDB only: the statement that follows waits for no row lock. MySQL has SKIP LOCKED instead."""
 
 
-class MySqlDatabase:
+class MySqlDatabase(SqlDatabase):
     """See `qd.store.protocol.Database`.
 
     Args:
@@ -41,21 +41,18 @@ class MySqlDatabase:
         unknown_type_patience: float = UNKNOWN_TYPE_PATIENCE,
     ) -> None:
         self._config, self._pure = config, pure
-        self._record = OutageRecord(events)
-        self._paths = Paths(self._connect, events, self._record, claim_path)
+        record = OutageRecord(events)
+        self._paths = Paths(self._connect, events, record, claim_path)
         self._server = "unknown"
         self._mariadb = False
-        self._shared = Shared(
+        shared = Shared(
             events,
             path=self._paths.find,
             give_up_skip_locked=self._paths.give_up_skip_locked,
             impatient=lambda: NO_LOCK_WAIT if self._mariadb else "",
             unknown_type_patience=unknown_type_patience,
         )
-
-    def store(self, name: str) -> SqlStore:
-        """See Database."""
-        return SqlStore(name, self._session(name), self._shared)
+        super().__init__(record, shared)
 
     def check(self) -> ServerInfo:
         """See Database."""
@@ -66,14 +63,6 @@ class MySqlDatabase:
     def info(self) -> ServerInfo:
         """See Database."""
         return ServerInfo(self._server, connector_flavour(pure=self._pure), self._paths.known)
-
-    def schema(self) -> SchemaState:
-        """See Database."""
-        session = self._session("schema")
-        try:
-            return session.read(lambda cursor: schema_state(cursor, session.dialect))
-        finally:
-            session.close()
 
     def migrate(self) -> list[str]:
         """See Database."""
@@ -87,14 +76,6 @@ class MySqlDatabase:
             raise sort(error, "migrating") from error
         finally:
             connection.discard()
-
-    def up(self) -> bool:
-        """See Database."""
-        return self._record.up()
-
-    def troubled_at(self) -> float:
-        """See Database."""
-        return self._record.troubled_at()
 
     def _session(self, name: str) -> MySqlSession:
         return MySqlSession(name, lambda: self._connect(name), self._record, self._opened)

@@ -37,8 +37,8 @@ def started(handler: Any, **options: Any) -> Running:
 @pytest.mark.parametrize(
     ("why", "kind", "reason", "text"),
     [
-        (Interruption.TIMEOUT, OutcomeKind.TIMEOUT, Reason.TIMEOUT, "timed out after "),
-        (Interruption.STOP, OutcomeKind.RELEASED, Reason.INTERRUPTED, "interrupted by a stop after "),
+        (Interruption.TIMEOUT, OutcomeKind.TIMEOUT, Reason.TIMEOUT, "timed out; it ended after "),
+        (Interruption.STOP, OutcomeKind.RELEASED, Reason.INTERRUPTED, "interrupted by a stop; it ended after "),
     ],
 )
 def test_a_running_handler_is_interrupted(why: Any, kind: Any, reason: Any, text: str) -> None:
