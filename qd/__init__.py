@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from qd.job import Job, NewJob
     from qd.outcome import JobInterrupted, JobTimeout, Reject, Retry, Snooze
     from qd.registry import handler
-    from qd.store.enqueue import enqueue, enqueue_many
+    from qd.store.callers.enqueue import enqueue, enqueue_many
     from qd.waking import wake
 
 __all__ = [
@@ -43,8 +43,8 @@ _HOME = {
     "Retry": "qd.outcome",
     "Snooze": "qd.outcome",
     "StoreError": "qd.errors",
-    "enqueue": "qd.store.enqueue",
-    "enqueue_many": "qd.store.enqueue",
+    "enqueue": "qd.store.callers.enqueue",
+    "enqueue_many": "qd.store.callers.enqueue",
     "handler": "qd.registry",
     "wake": "qd.waking",
 }

@@ -16,8 +16,8 @@ from qd.config.model import Config
 from qd.errors import TransactionFailed
 from qd.job import NewJob
 from qd.store import open_session
+from qd.store.callers.enqueue import enqueue, enqueue_many
 from qd.store.dialect import Cursor
-from qd.store.enqueue import enqueue, enqueue_many
 from qd.waking import wake
 
 if TYPE_CHECKING:

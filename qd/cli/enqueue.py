@@ -17,7 +17,7 @@ from qd.cli.terminal import progress
 from qd.errors import BadInput, Refused
 from qd.job import PRIORITIES, NewJob
 from qd.payload import RawJson, checked
-from qd.store.new_row import new_row
+from qd.store.callers.new_row import new_row
 
 BATCH = 1000
 """Jobs that are committed together with --count."""

@@ -40,7 +40,7 @@ from qd.pool import WorkerPool
 from qd.pulse import Pulse
 from qd.registry import Registry
 from qd.runner import Shop
-from qd.store.complete import complete
+from qd.store.callers.complete import complete
 from qd.store.protocol import DaemonRow, Database, ServerInfo
 from qd.version import __version__
 from qd.waking import WakeSocket

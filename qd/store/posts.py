@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qd.job import PRIORITIES
-from qd.store.candidate import POST
+from qd.store.claim.candidate import POST
 from qd.store.dialect import Cursor
 from qd.store.moments import written
 

@@ -12,7 +12,7 @@ from qd.errors import TransactionFailed
 from qd.store.dialect import Cursor, Session
 from qd.store.listed import chunks, flat, joined
 from qd.store.protocol import HeldLease, Renewal
-from qd.store.release import OURS
+from qd.store.settle.release import OURS
 
 
 def renew_skipping(session: Session, leases: Sequence[HeldLease]) -> list[Renewal]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from qd.clock import monotonic
 from qd.errors import ServerBusy, SetupWrong
-from qd.store.callers_cursor import errno
+from qd.store.callers.cursor import errno
 from qd.store.dialect import Cursor, Dialect
 from qd.store.protocol import SchemaState
 

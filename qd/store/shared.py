@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from qd.events import Events
-from qd.store.marks import Watermarks
+from qd.store.claim.marks import Watermarks
 from qd.store.protocol import ClaimPath
 
 UNKNOWN_TYPE_PATIENCE = 900.0

@@ -12,15 +12,15 @@ from qd.errors import StoreError, TransactionFailed
 from qd.job import PRIORITIES, ClaimedJob
 from qd.outcome import Settlement, Verdict
 from qd.store import sweep, tending
-from qd.store.admin import AdminVerbs
-from qd.store.claimer import Claimer
+from qd.store.admin.verbs import AdminVerbs
+from qd.store.claim.claimer import Claimer
+from qd.store.claim.look import look
 from qd.store.depths import depths
 from qd.store.dialect import Session
-from qd.store.look import look
 from qd.store.posts import ensure_posts
 from qd.store.protocol import Claim, ClaimPath, DaemonRow, HeldLease, Look, QueueDepth, Renewal, StaleRow
 from qd.store.renew import renew_plainly, renew_singly, renew_skipping
-from qd.store.settle import Settler
+from qd.store.settle.settler import Settler
 from qd.store.shared import Shared
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from qd.job import PRIORITIES
 from qd.outcome import Reason, Verdict
-from qd.store.bury import bury
+from qd.store.claim.look import QUEUES_AT_ONCE
 from qd.store.dialect import Cursor, Dialect
-from qd.store.history import LOST, appended, entry
-from qd.store.look import QUEUES_AT_ONCE
 from qd.store.moments import written
 from qd.store.protocol import StaleRow
-from qd.store.release import OURS, ready_again
+from qd.store.settle.bury import bury
+from qd.store.settle.history import LOST, appended, entry
+from qd.store.settle.release import OURS, ready_again
 
 GONE = "its lease ran out: whoever ran it is gone"
 

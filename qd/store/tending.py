@@ -11,7 +11,7 @@ from typing import Any
 from qd.store.dialect import Cursor, Dialect
 from qd.store.listed import AT_ONCE, chunks, joined
 from qd.store.protocol import DaemonRow
-from qd.store.texts import as_text
+from qd.store.settle.texts import as_text
 
 SEEN_WITHIN = 60
 """Seconds since its last word for which a daemon counts as running."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from qd.outcome import Action
-from qd.store.claim import Taken, take
+from qd.store.claim.take import Taken, take
 from qd.store.dialect import Cursor
 from qd.store.protocol import Claim, ClaimPath, HeldLease
 from tests.contract.bench import Bench, ended, finished, new_token, sequence

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from qd.errors import StoreError
-from qd.store.candidate import POST
+from qd.store.claim.candidate import POST
 from qd.store.mysql.connection import Connection
 from qd.store.mysql.errors import number, sort
 from qd.store.posts import PROBE_QUEUE

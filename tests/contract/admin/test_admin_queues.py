@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 import pytest
 
 from qd.errors import BadInput
-from qd.store.admin_check import CHECKS
+from qd.store.admin.inspection import CHECKS
 from qd.store.protocol import DaemonRow
 from tests.contract.admin.desk import Desk
 from tests.support.server import ROOT

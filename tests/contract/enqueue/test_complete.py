@@ -12,7 +12,7 @@ import mysql.connector
 import pytest
 
 from qd.errors import BadInput, QdError
-from qd.store.complete import complete
+from qd.store.callers.complete import complete
 from tests.contract.enqueue.callers import CALLERS, Caller, sqlite_caller
 from tests.support.server import Server
 

@@ -25,7 +25,7 @@ from qd.log import LogListener
 from qd.log.records import RecordHandler
 from qd.outcome import Outcome, OutcomeKind
 from qd.registry import REGISTRY, Handler
-from qd.store.complete import complete
+from qd.store.callers.complete import complete
 from tests.support.waiting import wait_for
 from tests.unit.executors.jobs import Running, job
 

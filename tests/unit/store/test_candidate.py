@@ -9,7 +9,7 @@ import pytest
 
 from qd.errors import BadInput
 from qd.payload import decode
-from qd.store.candidate import _candidate
+from qd.store.claim.candidate import _candidate
 
 NOW = datetime(2026, 1, 1)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qd.store.marks import Watermarks
+from qd.store.claim.marks import Watermarks
 from qd.store.protocol import Spot
 
 LANE = ("default", 2)

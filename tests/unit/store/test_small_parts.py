@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from qd.config.model import DatabaseConfig
 from qd.errors import ConnectionLost
-from qd.store.history import LENGTH, appended, entries, entry, of_token
 from qd.store.listed import chunks, flat, joined, listed
 from qd.store.moments import earlier, read, seconds_between, stamp, written
 from qd.store.mysql.limits import Limits
 from qd.store.pacing import Pacing
-from qd.store.texts import fitted
+from qd.store.settle.history import LENGTH, appended, entries, entry, of_token
+from qd.store.settle.texts import fitted
 
 
 @given(st.text(alphabet=st.characters(), max_size=200), st.integers(min_value=20, max_value=120))

@@ -15,10 +15,10 @@ from dataclasses import replace
 from qd.errors import ConnectionLost, DataRefused, LockWait, StoreError
 from qd.outcome import Action, Settlement, Verdict
 from qd.store.dialect import Cursor, Session
-from qd.store.endings import end
-from qd.store.evidence import stood
 from qd.store.listed import chunks, flat, joined
-from qd.store.release import OURS
+from qd.store.settle.endings import end
+from qd.store.settle.evidence import stood
+from qd.store.settle.release import OURS
 
 Key = tuple[int, str]
 

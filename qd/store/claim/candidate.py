@@ -11,10 +11,10 @@ from typing import Any
 
 from qd.job import ClaimedJob
 from qd.outcome import Reason
-from qd.store.bury import bury
 from qd.store.dialect import Cursor, Dialect
 from qd.store.moments import seconds_between, written
 from qd.store.protocol import Claim, Spot
+from qd.store.settle.bury import bury
 
 POST = "qd.post"
 """The type of qd's own rows: never claimed, never shown."""

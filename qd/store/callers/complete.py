@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from qd.errors import QdError
-from qd.store.callers_cursor import CallersCursor, errno, table
+from qd.store.callers.cursor import CallersCursor, errno, table
 
 _SNAPSHOT_CHANGED = 1020  # MariaDB 11.6 and newer under REPEATABLE READ: "Record has changed since last read"
 

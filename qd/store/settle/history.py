@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from qd.store.moments import stamp
-from qd.store.texts import fitted
+from qd.store.settle.texts import fitted
 
 LENGTH = 20
 """Entries that are kept."""

@@ -17,11 +17,11 @@ from typing import Any
 from qd.duration import spell
 from qd.errors import BadInput, NotFound, Refused
 from qd.job import NAME_PATTERN
-from qd.store.candidate import POST
+from qd.store.claim.candidate import POST
 from qd.store.dialect import Cursor, Dialect
 from qd.store.moments import written
 from qd.store.protocol import POSITION_COUNTED, STATES, Filter, JobRow, StaleRow
-from qd.store.texts import as_text, maybe_text
+from qd.store.settle.texts import as_text, maybe_text
 
 SHOWN_PAYLOAD = 65_536
 """Bytes above which a list fetches only the beginning of a payload."""

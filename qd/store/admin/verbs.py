@@ -13,12 +13,12 @@ from typing import TypeVar, cast
 
 from qd.errors import BadInput, DataRefused, Refused, StoreError, TransactionFailed
 from qd.outcome import Verdict
-from qd.store import admin_check, admin_failed, admin_jobs
-from qd.store.candidate import POST
+from qd.store.admin import dead_letters, inspection, jobs
+from qd.store.claim.candidate import POST
 from qd.store.dialect import Cursor, Dialect, Session
 from qd.store.protocol import DaemonRow, FailedRow, Filter, Finding, JobRow, StaleRow, Store
+from qd.store.settle.texts import as_text
 from qd.store.tending import live
-from qd.store.texts import as_text
 
 T = TypeVar("T")
 
@@ -42,50 +42,50 @@ class AdminVerbs:
 
     def list_jobs(self, where: Filter) -> list[JobRow]:
         """See AdminStore."""
-        return self._look(lambda cursor, dialect: admin_jobs.list_jobs(cursor, dialect, where))
+        return self._look(lambda cursor, dialect: jobs.list_jobs(cursor, dialect, where))
 
     def job(self, job_id: int) -> JobRow:
         """See AdminStore."""
-        return self._look(lambda cursor, dialect: admin_jobs.find_job(cursor, dialect, job_id))
+        return self._look(lambda cursor, dialect: jobs.find_job(cursor, dialect, job_id))
 
     def release_job(self, job_id: int, max_attempts: int | None = None) -> None:
         """See AdminStore."""
-        stale = self._act(lambda cursor, dialect: admin_jobs.release(cursor, dialect, job_id, max_attempts))
+        stale = self._act(lambda cursor, dialect: jobs.release(cursor, dialect, job_id, max_attempts))
         if stale is not None and self._store().reclaim(stale, NO_LIMIT) is Verdict.LOST:
             raise Refused(f"job {job_id} was changed by another just now; look at it again")
 
     def delete_job(self, job_id: int) -> None:
         """See AdminStore."""
-        self._act(lambda cursor, dialect: admin_jobs.delete(cursor, dialect, job_id))
+        self._act(lambda cursor, dialect: jobs.delete(cursor, dialect, job_id))
 
     def count_jobs(self, where: Filter) -> tuple[int, int]:
         """See AdminStore."""
-        return self._look(lambda cursor, dialect: admin_jobs.count_jobs(cursor, dialect, where))
+        return self._look(lambda cursor, dialect: jobs.count_jobs(cursor, dialect, where))
 
     def job_ids(self, where: Filter) -> list[int]:
         """See AdminStore."""
-        return self._look(lambda cursor, dialect: admin_jobs.job_ids(cursor, dialect, where))
+        return self._look(lambda cursor, dialect: jobs.job_ids(cursor, dialect, where))
 
     def delete_jobs(self, ids: Sequence[int], where: Filter) -> int:
         """See AdminStore."""
-        return self._act(lambda cursor, dialect: admin_jobs.delete_many(cursor, dialect, ids, where))
+        return self._act(lambda cursor, dialect: jobs.delete_many(cursor, dialect, ids, where))
 
     def list_failed(self, where: Filter) -> list[FailedRow]:
         """See AdminStore."""
-        return self._look(lambda cursor, dialect: admin_failed.list_failed(cursor, dialect, where))
+        return self._look(lambda cursor, dialect: dead_letters.list_failed(cursor, dialect, where))
 
     def count_failed(self, where: Filter) -> int:
         """See AdminStore."""
-        return self._look(lambda cursor, dialect: admin_failed.count_failed(cursor, dialect, where))
+        return self._look(lambda cursor, dialect: dead_letters.count_failed(cursor, dialect, where))
 
     def failed(self, job_id: int) -> FailedRow:
         """See AdminStore."""
-        return self._look(lambda cursor, dialect: admin_failed.find_failed(cursor, dialect, job_id))
+        return self._look(lambda cursor, dialect: dead_letters.find_failed(cursor, dialect, job_id))
 
     def retry_failed(self, job_id: int, up_to: int | None = None) -> int:
         """See AdminStore."""
         try:
-            return self._act(lambda cursor, dialect: admin_failed.retry(cursor, dialect, job_id, up_to))
+            return self._act(lambda cursor, dialect: dead_letters.retry(cursor, dialect, job_id, up_to))
         except DataRefused as error:
             raise Refused(
                 f"job {job_id}: the schema refuses it as it is ({error}); nothing was changed. "
@@ -94,11 +94,11 @@ class AdminVerbs:
 
     def delete_failed(self, job_id: int, up_to: int | None = None) -> None:
         """See AdminStore."""
-        self._act(lambda cursor, dialect: admin_failed.delete(cursor, dialect, job_id, up_to))
+        self._act(lambda cursor, dialect: dead_letters.delete(cursor, dialect, job_id, up_to))
 
     def failed_ids(self, where: Filter) -> list[tuple[int, int]]:
         """See AdminStore."""
-        return self._look(lambda cursor, dialect: admin_failed.failed_ids(cursor, dialect, where))
+        return self._look(lambda cursor, dialect: dead_letters.failed_ids(cursor, dialect, where))
 
     def pause(self, queue: str) -> None:
         """See AdminStore."""
@@ -125,7 +125,7 @@ class AdminVerbs:
 
     def position(self, job_id: int) -> int:
         """See AdminStore."""
-        return self._look(lambda cursor, dialect: admin_jobs.position(cursor, dialect, job_id))
+        return self._look(lambda cursor, dialect: jobs.position(cursor, dialect, job_id))
 
     def now(self) -> datetime:
         """See AdminStore."""
@@ -133,7 +133,7 @@ class AdminVerbs:
 
     def inspect(self) -> list[Finding]:
         """See AdminStore."""
-        return admin_check.inspect(self._session)
+        return inspection.inspect(self._session)
 
     def _store(self) -> Store:
         """The other half of the class that inherits this one."""
@@ -181,13 +181,13 @@ _PAUSE = {
 
 
 def _check_queue(queue: str) -> None:
-    admin_jobs.equalities({"queue": queue})
+    jobs.equalities({"queue": queue})
     if len(queue) > 64:
         raise BadInput(f"queue {queue!r}: a name has at most 64 characters")
 
 
 def _queues_with_stale(cursor: Cursor, dialect: Dialect) -> list[str]:
-    cursor.execute(f"SELECT DISTINCT queue FROM qd_jobs WHERE {admin_jobs.in_state(dialect, 'stale')} ORDER BY queue")
+    cursor.execute(f"SELECT DISTINCT queue FROM qd_jobs WHERE {jobs.in_state(dialect, 'stale')} ORDER BY queue")
     return [as_text(row[0]) for row in cursor.fetchall()]
 
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from qd.errors import UnknownError
-from qd.store.candidate import Candidate, bury_spent, candidates, reserved, spot_of
+from qd.store.claim.candidate import Candidate, bury_spent, candidates, reserved, spot_of
+from qd.store.claim.marks import Lane, Mark, Watermarks
 from qd.store.dialect import Cursor, Dialect
 from qd.store.listed import AT_ONCE, joined
-from qd.store.marks import Lane, Mark, Watermarks
 from qd.store.protocol import Claim, Spot
 
 BURIED_AT_ONCE = 100

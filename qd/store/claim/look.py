@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qd.job import PRIORITIES
-from qd.store.candidate import POST, above
+from qd.store.claim.candidate import POST, above
+from qd.store.claim.marks import Lane, Mark
 from qd.store.dialect import Cursor, Dialect
-from qd.store.marks import Lane, Mark
 from qd.store.moments import written
 from qd.store.protocol import Look, Spot
-from qd.store.texts import as_text
+from qd.store.settle.texts import as_text
 
 QUEUES_AT_ONCE = 100
 """Queues in one statement; SQLite takes no more than 500 parts."""

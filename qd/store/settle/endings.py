@@ -11,13 +11,13 @@ from datetime import datetime
 from typing import Any
 
 from qd.outcome import Action, OutcomeKind, Reason, Settlement, Verdict
-from qd.store.bury import bury
 from qd.store.dialect import Cursor, Dialect
-from qd.store.history import UNKNOWN_TYPE, Entry, appended, entry, unknown_since
 from qd.store.moments import stamp
-from qd.store.release import OURS, give_back, ready_again
+from qd.store.settle.bury import bury
+from qd.store.settle.history import UNKNOWN_TYPE, Entry, appended, entry, unknown_since
+from qd.store.settle.release import OURS, give_back, ready_again
+from qd.store.settle.texts import fitted
 from qd.store.tending import live
-from qd.store.texts import fitted
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 Each function runs inside a transaction that its caller (`AdminVerbs`) opens. A dead letter is found
 by a plain read, then locked by its primary key: a locking read by job id could be planned as a
-walk over the whole table. May import: the pure modules, protocol, dialect, admin_jobs, texts.
+walk over the whole table. May import: the pure modules, protocol, dialect, jobs, texts.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from qd.errors import NotFound, Refused
-from qd.store.admin_jobs import equalities, past_attempts, payload_of, size_of
+from qd.store.admin.jobs import equalities, past_attempts, payload_of, size_of
 from qd.store.dialect import Cursor, Dialect
 from qd.store.protocol import FailedRow, Filter
-from qd.store.texts import as_text, maybe_text
+from qd.store.settle.texts import as_text, maybe_text
 
 
 def no_dead_letter(job_id: int) -> NotFound:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from qd.store.callers_cursor import CallersCursor
-from qd.store.new_row import NewRow
+from qd.store.callers.cursor import CallersCursor
+from qd.store.callers.new_row import NewRow
 
 OR_HOLDER = " ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)"
 """Ends an INSERT of one row so that its last id is that of the job that holds the key."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from qd.errors import SetupWrong
-from qd.store.candidate import candidates
+from qd.store.claim.candidate import candidates
 from qd.store.dialect import Cursor, Dialect, Session
 from qd.store.protocol import Claim, Finding, Spot
 

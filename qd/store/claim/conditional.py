@@ -1,7 +1,7 @@
 """Claims rows where the server has no SKIP LOCKED: a plain look, then one conditional UPDATE a row.
 
 Nothing waits for others' rows longer than the shortest lock wait there is; each row won is
-committed at once. May import: candidate, claim, dialect, marks, protocol, the pure modules.
+committed at once. May import: candidate, take, dialect, marks, protocol, the pure modules.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 
 from qd.errors import ConnectionLost, StoreError, TransactionFailed
-from qd.store.candidate import Candidate, bury_spent, candidates, reserved, spot_of
-from qd.store.claim import Taken, claim_limit, must_be_alone
+from qd.store.claim.candidate import Candidate, bury_spent, candidates, reserved, spot_of
+from qd.store.claim.marks import Watermarks
+from qd.store.claim.take import Taken, claim_limit, must_be_alone
 from qd.store.dialect import Cursor, Session
-from qd.store.marks import Watermarks
 from qd.store.protocol import Claim
 
 SPARE = 8

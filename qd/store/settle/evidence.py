@@ -13,7 +13,7 @@ from typing import Any
 
 from qd.outcome import Action, Settlement, Verdict
 from qd.store.dialect import Cursor
-from qd.store.history import LOST, of_token
+from qd.store.settle.history import LOST, of_token
 
 
 def stood(cursor: Cursor, settlement: Settlement) -> Verdict:

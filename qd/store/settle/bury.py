@@ -11,7 +11,7 @@ from typing import Any
 
 from qd.outcome import Reason
 from qd.store.dialect import Cursor, Dialect
-from qd.store.texts import TRACEBACK_BYTES, fitted
+from qd.store.settle.texts import TRACEBACK_BYTES, fitted
 
 KEPT = "queue, type, payload, priority, attempts, max_attempts, unique_key, created_at"
 """Columns that a dead letter has from its job."""

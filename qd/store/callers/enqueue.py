@@ -13,10 +13,10 @@ from typing import Any
 
 from qd.errors import BadInput
 from qd.job import NewJob
-from qd.store.callers_cursor import CallersCursor, errno, table
+from qd.store.callers.cursor import CallersCursor, errno, table
+from qd.store.callers.new_row import NewRow, new_row
+from qd.store.callers.unique import KEY_TAKEN, OR_HOLDER, holders
 from qd.store.dialect import MYSQL
-from qd.store.new_row import NewRow, new_row
-from qd.store.unique import KEY_TAKEN, OR_HOLDER, holders
 
 ROWS = 1000
 """Rows that one INSERT of `enqueue_many` has at most."""

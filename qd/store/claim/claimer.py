@@ -3,7 +3,7 @@
 A claim whose COMMIT had no answer may stand: its rows are looked for by id and token, and given back
 uncounted. Whoever claims must not rest before that is done: nobody would run them, and the sweep would
 count a crash, or make a dead letter of what never ran.
-May import: claim, conditional, candidate, release, marks, shared, dialect, protocol, the pure modules.
+May import: take, conditional, candidate, release, marks, shared, dialect, protocol, the pure modules.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from qd.errors import ConnectionLost, SetupWrong, StoreError
 from qd.events import JobDeadLettered
 from qd.job import ClaimedJob
 from qd.outcome import Reason
-from qd.store.candidate import SPENT, Candidate
-from qd.store.claim import Taken, take
-from qd.store.conditional import ConditionalClaim
+from qd.store.claim.candidate import SPENT, Candidate
+from qd.store.claim.conditional import ConditionalClaim
+from qd.store.claim.marks import Lane
+from qd.store.claim.take import Taken, take
 from qd.store.dialect import Cursor, Session
-from qd.store.marks import Lane
 from qd.store.protocol import Claim, ClaimPath
-from qd.store.release import give_back
+from qd.store.settle.release import give_back
 from qd.store.shared import Shared
 
 SYNTAX = 1064

@@ -1,0 +1,1 @@
+"""What verbs and the console ask for and do: SQL behind people's acts."""

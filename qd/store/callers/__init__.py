@@ -1,0 +1,1 @@
+"""What runs in the caller's own transaction, on a cursor that isn't ours: enqueue and complete."""

@@ -1,0 +1,1 @@
+"""Taking rows: looks, low watermarks, and the claim's paths."""

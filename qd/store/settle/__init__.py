@@ -1,0 +1,1 @@
+"""Ending claims under their tokens, and what a row keeps of them."""
