@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -70,7 +72,8 @@ def test_what_a_handler_leaves_behind_does_not_keep_the_process(shell: Shell, ty
     finally:
         left = shell.folder / "child"
         if left.exists():
-            subprocess.run(["kill", "-9", left.read_text()])
+            with suppress(ProcessLookupError):
+                os.kill(int(left.read_text()), signal.SIGKILL)
 
 
 def test_a_handler_that_hangs_is_given_back_as_timed_out_by_a_process_that_is_gone(shell: Shell) -> None:
