@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import keyword
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -40,7 +41,7 @@ class Wrong(ValueError):
         self.allowed = allowed
 
 
-class Limit:
+class Limit(ABC):
     """A rule on one value.
 
     Attributes:
@@ -51,13 +52,13 @@ class Limit:
     shown: ClassVar[bool] = True
 
     @property
+    @abstractmethod
     def allowed(self) -> str:
         """What to write: `write a queue's name ...`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def check(self, value: Any) -> None:
         """Raises Wrong if the value isn't allowed."""
-        raise NotImplementedError
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         def checked(value: Any) -> Any:

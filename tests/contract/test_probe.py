@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -20,48 +19,22 @@ from qd.store.posts import PROBE_QUEUE
 from qd.store.protocol import ClaimPath
 from tests.contract.bench import Bench, finished
 from tests.contract.cutting import CuttingProxy
+from tests.support.proxy import FaultProxy
 from tests.support.waiting import wait_for
 
 
-class OldServer:
+class OldServer(FaultProxy):
     """A proxy that makes a server look like one without SKIP LOCKED.
 
     Attributes:
-        port: where it listens.
         how: `knows` passes all on; `refuses` breaks the words, so that the server answers 1064;
             `ignores` takes them out, so that nothing is skipped.
     """
 
     def __init__(self, port: int) -> None:
+        super().__init__(port)
         self.how = "knows"
-        self._server_port = port
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def close(self) -> None:
-        """Takes no more connections."""
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            server = socket.create_connection(("127.0.0.1", self._server_port))
-            for source, target, up in ((client, server, True), (server, client, False)):
-                threading.Thread(target=self._forward, args=(source, target, up), daemon=True).start()
-
-    def _forward(self, source: socket.socket, target: socket.socket, up: bool) -> None:
-        with suppress(OSError):
-            while data := source.recv(1 << 20):
-                target.sendall(self._changed(data) if up else data)
-        for one in (source, target):
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+        self.change = self._changed
 
     def _changed(self, data: bytes) -> bytes:
         """The same number of bytes: the packet's head tells it."""

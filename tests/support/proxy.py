@@ -48,12 +48,14 @@ class FaultProxy:
     Attributes:
         port: where it listens, on 127.0.0.1.
         rule: see Rule.
+        change: what a client's packet becomes on its way, in the same number of bytes.
         refusing: new connections are closed at once.
         cuts: how many connections the rule has ended.
     """
 
     def __init__(self, server_port: int, rule: Rule = lambda link, statement: None) -> None:
         self._server_port, self.rule = server_port, rule
+        self.change: Callable[[bytes], bytes] = lambda packet: packet
         self.refusing = False
         self.cuts = 0
         self._links: list[Link] = []
@@ -104,7 +106,7 @@ class FaultProxy:
                     break
                 ends = statement.lower().startswith((b"commit", b"rollback"))
                 link.transaction = [] if ends else [*link.transaction, statement]
-                link.server.sendall(data)
+                link.server.sendall(self.change(data))
         link.end()
 
     def _cut(self, link: Link, data: bytes, how: str) -> None:
