@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -12,6 +13,17 @@ import pytest
 from qd.config.model import DatabaseConfig
 from tests.support.mariadb import MariaDB, new_server, shared_server
 from tests.support.server import Server, ServerMissing
+
+
+def pytest_configure() -> None:
+    """Takes signals back that were ignored when the tests were started.
+
+    A shell starts background jobs so, and CI may; programs that the tests start would inherit it, and
+    Ctrl-C could not end them.
+    """
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
