@@ -31,6 +31,7 @@ class Bell:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: dict[Waiter, None] = {}
+        self._closed = False
         self.worked_at = 0.0
 
     def wait(self, waiter: Waiter, timeout: float) -> Look | None:
@@ -40,9 +41,11 @@ class Bell:
             timeout: seconds at most.
 
         Returns:
-            The look that saw the work, or None (time out, or woken to look around).
+            The look that saw the work, or None (time out, or closed).
         """
         with self._lock:
+            if self._closed:  # who was on the way here must not miss the end
+                return None
             self._waiting[waiter] = None
         waiter.event.wait(timeout)
         with self._lock:
@@ -74,8 +77,9 @@ class Bell:
         """A claim brought something: polls become quick."""
         self.worked_at = monotonic()
 
-    def wake_all(self) -> None:
-        """Wakes every waiting thread, to look around."""
+    def close(self) -> None:
+        """Wakes every waiting thread, for good: from now on nobody waits here."""
         with self._lock:
+            self._closed = True
             for waiter in self._waiting:
                 waiter.event.set()

@@ -136,7 +136,7 @@ class Engine:
         """Nothing is claimed from now on; running jobs go on to their end. `drained` sees to the rest."""
         with self._lock:
             self._gate.close()
-        self._bell.wake_all()
+        self._bell.close()
         self._opening.stop()
         for thread in self._serving:
             thread.stop()

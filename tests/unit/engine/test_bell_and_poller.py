@@ -35,7 +35,7 @@ def test_one_thread_is_woken_for_a_queue_and_the_others_sleep_on() -> None:
     assert bell.ring(look("a")) == set()
     wait_for(lambda: sum(len(s.got) for s in sleepers) == 1, 5, "one to wake")
     assert len(bell._waiting) == 2
-    bell.wake_all()
+    bell.close()
 
 
 def test_queues_that_nobody_is_free_for_are_named() -> None:
@@ -45,12 +45,14 @@ def test_queues_that_nobody_is_free_for_are_named() -> None:
     assert bell.ring(look("a", "b")) == {"b"}
 
 
-def test_wake_all_wakes_without_a_look() -> None:
+def test_closing_wakes_all_without_a_look_and_lets_nobody_wait_again() -> None:
     bell = Bell()
     sleeper = Sleeper(bell, "a")
     wait_for(bell.idle, 5, "it to wait")
-    bell.wake_all()
+    bell.close()
     wait_for(lambda: sleeper.got == [None], 5, "it to wake")
+    late = Sleeper(bell, "a")
+    wait_for(lambda: late.got == [None], 5, "one who comes later not to wait")
 
 
 def poller(store: FakeStore, bell: Bell, grown: list[set[str]]) -> Poller:
