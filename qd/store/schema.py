@@ -231,7 +231,8 @@ def _alone_sqlite(cursor: Cursor) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        cursor.execute("ROLLBACK")
+        with suppress(Exception):  # a full disk has SQLite roll back by itself; what happened first is what counts
+            cursor.execute("ROLLBACK")
         raise
     cursor.execute("COMMIT")
 

@@ -316,3 +316,13 @@ def test_an_account_without_rights_is_told_so(mariadb: Server, mysql_database: s
         cursor = connection.cursor(buffered=True)
         with pytest.raises(SetupWrong):
             check_compatible(schema_state(cursor, MYSQL))
+
+
+def test_a_migration_whose_transaction_sqlite_ended_itself_tells_its_own_error(tmp_path: Path) -> None:
+    folder = tmp_path / "migrations"
+    folder.mkdir()
+    (folder / "0001_full.sql").write_text(
+        "-- compatible_from: 1\nROLLBACK;\nSELECT no_such_column FROM sqlite_master;\n"
+    )
+    with embedded(tmp_path / "qd.sqlite3") as cursor, pytest.raises(sqlite3.OperationalError, match="no_such_column"):
+        migrate(cursor, SQLITE, folder)
