@@ -14,8 +14,8 @@ class Backoff:
         base: seconds before the second try.
         factor: each further wait is this many times longer.
         cap: seconds that no wait exceeds, jitter included.
-        jitter: 0.2 spreads a wait evenly over 80 to 120 % of itself, so that what failed
-            together doesn't return together.
+        jitter: 0.2 spreads a wait evenly over 80 to 120 % of itself, at the cap over 80 to 100 %, so
+            that what failed together doesn't return together.
     """
 
     base: float = 10.0
@@ -41,5 +41,4 @@ class Backoff:
                 plain = 0.0
         else:
             plain = min(self.cap, self.base * self.factor ** min(max(failures, 1) - 1, 1000))
-        spread = (rng or random).uniform(1 - self.jitter, 1 + self.jitter)
-        return min(self.cap, plain * spread)
+        return (rng or random).uniform(plain * (1 - self.jitter), min(self.cap, plain * (1 + self.jitter)))

@@ -29,7 +29,7 @@ LOOK_AGAIN = 0.05
 IDLE_TURN = 1.0
 """Seconds that an idle thread sleeps at most before it turns over and keeps its pulse."""
 
-BETWEEN_CLAIMS = Backoff(base=0.02, factor=2.0, cap=5.0, jitter=0.5)
+BETWEEN_CLAIMS = Backoff(base=0.02, factor=2.0, cap=3.0, jitter=0.5)
 """Between tries to look or claim while the database says no."""
 
 

@@ -17,7 +17,7 @@ from qd.errors import StoreError
 from qd.events import Events, Problem
 from qd.pulse import Pulse
 
-AWAY = Backoff(base=0.25, factor=2.0, cap=5.0, jitter=0.5)
+AWAY = Backoff(base=0.25, factor=2.0, cap=3.0, jitter=0.5)
 """Between rounds while the database is away."""
 
 

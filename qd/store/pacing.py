@@ -9,8 +9,8 @@ from qd.errors import StoreError
 SOON = Backoff(base=0.1, factor=2.0, cap=2.0, jitter=0.5)
 """After a server that doesn't answer. Below the callers' own pauses, so that theirs decide."""
 
-LATER = Backoff(base=1.0, factor=2.0, cap=30.0, jitter=0.3)
-"""After a refusal that asking again makes no better."""
+LATER = Backoff(base=1.0, factor=2.0, cap=40.0, jitter=0.25)
+"""After a refusal that asking again makes no better: in the end half a minute and more."""
 
 
 class Pacing:
@@ -18,6 +18,7 @@ class Pacing:
 
     def __init__(self) -> None:
         self._failures = 0
+        self._later = False
         self._next = 0.0
         self._last: StoreError | None = None
 
@@ -27,6 +28,8 @@ class Pacing:
 
     def failed(self, error: StoreError, *, later: bool) -> None:
         """An attempt failed; `later`: and will for a while."""
+        if later is not self._later:  # a refusal after a long outage is news, and may be over in a moment
+            self._failures, self._later = 0, later
         self._failures += 1
         self._last = error
         self._next = monotonic() + (LATER if later else SOON).delay(self._failures)

@@ -42,7 +42,7 @@ DATA = frozenset({1048, 1062, 1153, 1264, 1265, 1292, 1301, 1366, 1406, 1690, 20
 """This row's own fault."""
 
 SLOW_TO_HEAL = frozenset({1040, 1129, 1203, 1226}) | SETUP
-"""Asking again soon makes it worse, or is of no use: up to half a minute between attempts."""
+"""Asking again soon makes it worse, or is of no use: half a minute and more between attempts in the end."""
 
 HINTS = {
     1040: "raise max_connections or run fewer daemons",
