@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,7 @@ class Qd:
         self.file, self.ledger = folder / "qd.yaml", folder / "ledger"
         self.port = free_port()
         self.started: list[Daemon] = []
+        self._twins: list[Qd] = []
         login = server.config(database)
         self.user = login.user
         self.config: dict[str, Any] = {
@@ -108,19 +109,32 @@ class Qd:
         watchdog_usec: int = 0,
         abstract: bool = False,
         log_to_pipe: bool = False,
+        within: Sequence[str] = (),
         **env: str,
     ) -> Daemon:
         """Starts a daemon; waits for its READY unless told not to.
 
         Args:
             log_to_pipe: to a pipe that nobody reads.
+            within: a program that runs the rest of its arguments, e.g. in a namespace.
             env: more for its environment.
         """
-        daemon = Daemon(self, len(self.started), watchdog_usec, abstract, log_to_pipe, env)
+        daemon = Daemon(self, len(self.started), watchdog_usec, abstract, log_to_pipe, within, env)
         self.started.append(daemon)
         if ready:
             daemon.wait_ready()
         return daemon
+
+    def twin(self) -> Qd:
+        """Another configuration for the same database and ledger, with an address of its own; ends with this one."""
+        folder = self.folder / f"twin{len(self._twins)}"
+        folder.mkdir()
+        twin = Qd(folder, self.server, self.database)
+        twin.ledger = self.ledger
+        twin.config = {**self.config, "http": {**self.config["http"], "listen": f"127.0.0.1:{twin.port}"}}
+        twin.write()
+        self._twins.append(twin)
+        return twin
 
     def enqueue(self, type: str, count: int = 1, queue: str = "default", **payload: Any) -> list[int]:
         """Puts jobs in by plain SQL; their ids."""
@@ -150,6 +164,8 @@ class Qd:
 
     def end(self) -> None:
         """Ends what still runs."""
+        for twin in self._twins:
+            twin.end()
         for daemon in self.started:
             daemon.process.kill()
             daemon.process.wait()
@@ -162,12 +178,19 @@ class Daemon:
     """One `python -m qd run`."""
 
     def __init__(
-        self, qd: Qd, number: int, watchdog_usec: int, abstract: bool, log_to_pipe: bool, env: Mapping[str, str]
+        self,
+        qd: Qd,
+        number: int,
+        watchdog_usec: int,
+        abstract: bool,
+        log_to_pipe: bool,
+        within: Sequence[str],
+        env: Mapping[str, str],
     ) -> None:
         self.qd, self.log = qd, qd.folder / f"log{number}"
         self.notify = NotifySocket(qd.folder / f"n{number}", abstract)
         own = {"NOTIFY_SOCKET": self.notify.address, "LEDGER": str(qd.ledger), "PYTHONPATH": str(ROOT)}
-        argv = [sys.executable, "-m", "qd", "--config", str(qd.file), "run"]
+        argv = [*within, sys.executable, "-m", "qd", "--config", str(qd.file), "run"]
         if watchdog_usec:
             own["WATCHDOG_USEC"] = str(watchdog_usec)
             argv = ["sh", "-c", 'WATCHDOG_PID=${OTHER_PID:-$$} exec "$@"', "sh", *argv]
