@@ -56,16 +56,16 @@ def schema_state(cursor: Cursor, dialect: Dialect, directory: Path | None = None
         directory: the migrations, if not the package's own.
 
     Raises:
-        SetupWrong: it has tables with qd's names that aren't qd's, or has lost one of qd's.
+        SetupWrong: it has tables with qd's names that aren't qd's, or has lost one of qd's, or a column.
     """
+    known = migrations(dialect, directory)
     version, compatible_from = _version(cursor, dialect)
-    lost = [table for table in TABLES if version and not _columns(cursor, dialect, table)]
-    if lost:
-        raise SetupWrong(
-            f"the database has no {', '.join(lost)} that this account may see: rights are missing (docs/grants.sql),"
-            " or the table was lost: make it again from schema.sql"
-        )
-    pending = [migration.name for migration in migrations(dialect, directory) if migration.number > version]
+    if version:
+        columns = {table: _columns(cursor, dialect, table) for table in TABLES}
+        _refuse_lost_tables([table for table in TABLES if not columns[table]])
+        if compatible_from <= SCHEMA_VERSION:  # else another qd's: what it has is for that one to say
+            _refuse_lost_columns(_made(known[0]), columns)
+    pending = [migration.name for migration in known if migration.number > version]
     return SchemaState(version, compatible_from, pending)
 
 
@@ -110,6 +110,9 @@ def migrate(cursor: Cursor, dialect: Dialect, directory: Path | None = None) -> 
         version, _ = _version(cursor, dialect)
         if version > known[-1].number:
             raise SetupWrong(f"the schema's version {version} is newer than this qd's {known[-1].number}: upgrade qd")
+        if version == 0:  # what stands here already is an interrupted run's, or a stranger's
+            made = _made(known[0])
+            _refuse_lost_columns(made, {table: _columns(cursor, dialect, table) for table in made})
         pending = [migration for migration in known if migration.number > version]
         for migration in pending:
             _apply(cursor, dialect, migration)
@@ -171,6 +174,34 @@ def _version(cursor: Cursor, dialect: Dialect) -> tuple[int, int]:
     row = cursor.fetchone()
     cursor.fetchall()
     return (int(row[0]), int(row[1])) if row else (0, 0)
+
+
+def _made(migration: Migration) -> dict[str, set[str]]:
+    """The columns of each table that it makes; those of the first one are in every schema."""
+    made = {}
+    for statement in migration.statements:
+        if head := re.match(r"CREATE TABLE (?:IF NOT EXISTS )?(\w+) \(", statement):
+            made[head[1]] = set(re.findall(r"^ +([a-z_]+) ", statement, re.MULTILINE))
+    return made
+
+
+def _refuse_lost_tables(lost: list[str]) -> None:
+    if lost:
+        raise SetupWrong(
+            f"the database has no {', '.join(lost)} that this account may see: rights are missing (docs/grants.sql),"
+            " or the table was lost: make it again from schema.sql"
+        )
+
+
+def _refuse_lost_columns(made: dict[str, set[str]], there: dict[str, set[str]]) -> None:
+    """Of tables that are there; a stranger's that bears our name lacks some as well."""
+    for table, columns in made.items():
+        lost = columns - there[table] if there.get(table) else set[str]()
+        if lost:
+            raise SetupWrong(
+                f"the table {table} has no column {', '.join(sorted(lost))}: it isn't qd's,"
+                " or was changed by hand: compare it with schema.sql"
+            )
 
 
 def _columns(cursor: Cursor, dialect: Dialect, table: str) -> set[str]:
