@@ -166,14 +166,15 @@ def _on_all(cli: Cli, where: Filter, yes: bool, act: str, do: Callable[[int, int
     return ending.COULD_NOT if refused else ending.DONE
 
 
-def _retry_one(cli: Cli, job_id: int) -> None:
+def _retry_one(cli: Cli, job_id: int) -> str:
     _say_others(cli.store.failed(job_id))
-    click.echo(str(cli.store.retry_failed(job_id)))
+    return str(cli.store.retry_failed(job_id))
 
 
-def _delete_one(cli: Cli, job_id: int) -> None:
+def _delete_one(cli: Cli, job_id: int) -> str:
     _say_others(cli.store.failed(job_id))
     cli.store.delete_failed(job_id)
+    return f"deleted the dead letter of job {job_id}"
 
 
 def _say_others(row: FailedRow) -> None:

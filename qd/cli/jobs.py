@@ -77,9 +77,10 @@ def show(cli: Cli, job_id: int, as_json: bool) -> None:
 def release(cli: Cli, job_ids: tuple[int, ...]) -> int:
     """Make delayed or stale jobs due now. Refused while a lease is alive."""
 
-    def release_one(job_id: int) -> None:
+    def release_one(job_id: int) -> str:
         policy = cli.policy(cli.store.job(job_id).queue)
         cli.store.release_job(job_id, policy.max_attempts)
+        return f"released job {job_id}"
 
     return each(job_ids, release_one)
 
@@ -98,7 +99,7 @@ def delete(
     if bool(job_ids) == filtered:
         raise click.UsageError("name either ids or a filter (--queue, --type, --state)")
     if job_ids:
-        return each(job_ids, cli.store.delete_job)
+        return each(job_ids, lambda job_id: _delete_one(cli, job_id))
     count, highest = cli.store.count_jobs(where)
     if not confirm(count, f"delete {plural(count, 'job')}", yes):
         return ending.DONE
@@ -107,6 +108,11 @@ def delete(
     if deleted < count:
         click.echo(f"{plural(count - deleted, 'job')} had a living lease, or changed meanwhile, and stayed", err=True)
     return ending.DONE
+
+
+def _delete_one(cli: Cli, job_id: int) -> str:
+    cli.store.delete_job(job_id)
+    return f"deleted job {job_id}"
 
 
 def _delete_all(cli: Cli, where: Filter, count: int, highest: int) -> int:
@@ -128,8 +134,10 @@ def _pages_of_ids(cli: Cli, where: Filter, highest: int) -> Iterator[list[int]]:
             return
 
 
-def each(job_ids: tuple[int, ...], act: Callable[[int], object]) -> int:
-    """Does an act for each id, says each failure, and goes on; a database that is away ends it.
+def each(job_ids: tuple[int, ...], act: Callable[[int], str]) -> int:
+    """Does an act for each id, prints what it returns or says its failure, and goes on.
+
+    A database that is away ends it.
 
     Returns:
         The exit code.
@@ -139,7 +147,7 @@ def each(job_ids: tuple[int, ...], act: Callable[[int], object]) -> int:
     code = ending.DONE
     for job_id in dict.fromkeys(job_ids):
         try:
-            act(job_id)
+            click.echo(act(job_id))
         except StoreError:
             raise
         except QdError as error:

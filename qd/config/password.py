@@ -6,6 +6,7 @@ May import: the pure modules and the model. Owns: the name of the systemd creden
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -45,12 +46,19 @@ def read_password(database: DatabaseConfig, environ: Mapping[str, str] = os.envi
     return _content(credential, database, f"the systemd credential {CREDENTIAL}: ")
 
 
+def _at_once(file: str, flags: int) -> int:
+    """Opens; a FIFO without a writer keeps nobody."""
+    return os.open(file, flags | os.O_NONBLOCK)
+
+
 def _content(file: Path, database: DatabaseConfig, intro: str) -> str:
     def refuse(reason: str) -> ConfigError:
         return ConfigError([database._origin.problem(("database", "password_file"), f"{intro}{file} {reason}")])
 
     try:
-        with open(file, "rb") as stream:
+        with open(file, "rb", opener=_at_once) as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):  # it is read anew for each connection
+                raise refuse("is no regular file")
             raw = stream.read(_LONGEST + 1)
     except OSError as error:
         raise refuse(f"can't be read: {error.strerror}") from None

@@ -63,6 +63,7 @@ def test_several_ids_are_all_tried_and_each_failure_is_said(shop: Shop) -> None:
     assert result.exit_code == 1
     assert f"job {running} is running" in result.stderr
     assert "no job 999" in result.stderr
+    assert result.stdout == f"released job {delayed}\n"
     assert shop.json("jobs", "show", str(delayed))["state"] == "ready"
 
 
@@ -72,6 +73,13 @@ def test_release_holds_to_the_policy_of_the_jobs_queue(shop: Shop) -> None:
     assert shop.qd("jobs", "release", str(spent), str(free)).exit_code == 1
     assert shop.json("jobs", "show", str(spent))["state"] == "stale"
     assert shop.json("jobs", "show", str(free))["state"] == "ready"
+
+
+def test_each_job_that_is_deleted_by_its_id_is_said(shop: Shop) -> None:
+    first, second = shop.job(), shop.job()
+    shop.dead()
+    assert shop.ok("jobs", "delete", str(first), str(second)) == f"deleted job {first}\ndeleted job {second}\n"
+    assert shop.ok("failed", "delete", "500") == "deleted the dead letter of job 500\n"
 
 
 def test_deleting_by_filter_names_the_count_and_does_nothing_unasked(shop: Shop) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,18 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "qd.db-password").mkdir()
     with pytest.raises(ConfigError, match=r"systemd credential qd.db-password: .* can't be read"):
         read_password(DatabaseConfig(), {"CREDENTIALS_DIRECTORY": str(tmp_path)})
+
+
+def test_a_named_pipe_is_refused_at_once_and_keeps_nobody_waiting_for_its_writer(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(ConfigError, match=r"database.password_file: .* is no regular file"):
+        read_password(DatabaseConfig(password_file=str(pipe)), {})
+
+
+def test_a_file_that_is_refused_leaves_no_descriptor_open(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        with pytest.raises(ConfigError):
+            read_password(DatabaseConfig(password_file=str(tmp_path)), {})
+    assert len(os.listdir("/proc/self/fd")) == before
