@@ -11,7 +11,8 @@ from typing import NoReturn
 import pytest
 
 from qd.config.model import DatabaseConfig
-from tests.support.mariadb import MariaDB, new_server, shared_server
+from tests.support.mariadb import new_server, shared_server
+from tests.support.private import PrivateServer
 from tests.support.server import Server, ServerMissing
 
 
@@ -28,22 +29,25 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session")
 def mariadb() -> Iterator[Server]:
-    """A server for the whole run, that of QD_TEST_DSN if set. Don't stop or freeze it."""
+    """A server for the whole run, MariaDB or what QD_TEST_SERVER or QD_TEST_DSN name. Don't stop or freeze it."""
     try:
         server = shared_server()
     except ServerMissing as missing:
         _without(missing)
     yield server
-    if isinstance(server, MariaDB):
+    if isinstance(server, PrivateServer):
         server.discard()
 
 
 @pytest.fixture
-def own_mariadb() -> Iterator[Callable[..., MariaDB]]:
-    """Starts private servers that the test may stop, kill and freeze; the arguments are new_server's."""
-    servers: list[MariaDB] = []
+def own_mariadb() -> Iterator[Callable[..., PrivateServer]]:
+    """Starts private servers, of the kind that QD_TEST_SERVER names, which the test may stop, kill and freeze.
 
-    def start(*options: str, zone: str | None = None) -> MariaDB:
+    The arguments are new_server's.
+    """
+    servers: list[PrivateServer] = []
+
+    def start(*options: str, zone: str | None = None) -> PrivateServer:
         try:
             servers.append(new_server(*options, zone=zone))
         except ServerMissing as missing:

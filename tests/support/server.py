@@ -92,7 +92,7 @@ class Server:
 
     def config(self, database: str, user: str = "qd", **more: Any) -> DatabaseConfig:
         """What qd needs to know to use this database as one of the accounts of docs/grants.sql."""
-        place = {"host": self.host, "port": self.port, "name": database}
+        place: dict[str, Any] = {"host": self.host, "port": self.port, "name": database}
         return DatabaseConfig(driver="mysql", **place, user=self.prefix + user, password=PASSWORD, **more)
 
     def _grants(self, database: str) -> list[str]:
