@@ -20,11 +20,13 @@ from qd.config.model import DatabaseConfig
 from qd.config.password import read_password
 from qd.errors import ConfigError, SetupWrong
 from qd.store.mysql import forked
-from qd.store.mysql.errors import sort
+from qd.store.mysql.errors import number, sort
 from qd.store.mysql.limits import IDLE, IDLE_ON_MYSQL, Limits
 
 SQL_MODE = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 """Strict, and with backslash escapes: the driver's quoting needs them."""
+
+UNKNOWN_VARIABLE = 1193
 
 HARMLESS = (
     "SESSION sql_select_limit = 18446744073709551615, SESSION sql_safe_updates = 0, SESSION sql_big_selects = 1, "
@@ -45,7 +47,7 @@ class Connection:
         pid: of the process that opened it; in a forked child it isn't ours.
         server: for people, e.g. `MariaDB 10.11.14`.
         version: as the server writes it.
-        mariadb: whether it is one (variables and some syntax differ).
+        mariadb: whether it is one (variables and some syntax differ), whatever it greets as.
         max_packet: bytes of the longest statement that it takes.
     """
 
@@ -61,14 +63,18 @@ class Connection:
 
     def pin(self) -> None:
         """Sets what every session of qd relies on, and learns who answers: two round trips."""
-        self.cursor.execute(_pinned(self.limits, self.mariadb))
+        try:
+            self.cursor.execute(_pinned(self.limits, self.mariadb))
+        except mysql.connector.Error as error:
+            if number(error) != UNKNOWN_VARIABLE:
+                raise
+            self.mariadb = not self.mariadb  # a proxy greets by a version that isn't the server's
+            self.cursor.execute(_pinned(self.limits, self.mariadb))
         self.cursor.execute("SELECT VERSION(), @@max_allowed_packet")
         version, max_packet = self.cursor.fetchone()
         self.version, self.max_packet = str(version), int(max_packet)
-        number = self.version.split("-")[0]
-        if self.version.startswith("5.5.5-"):  # how old MariaDBs begin, for replication's sake
-            number = self.version.split("-")[1]
-        self.server = f"{'MariaDB' if self.mariadb else 'MySQL'} {number}"
+        first = 1 if self.version.startswith("5.5.5-") else 0  # how old MariaDBs begin, for replication's sake
+        self.server = f"{'MariaDB' if self.mariadb else 'MySQL'} {self.version.split('-')[first]}"
 
     def commit(self) -> None:
         """Commits; what it raises is the driver's own."""
