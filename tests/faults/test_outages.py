@@ -1,0 +1,74 @@
+"""Outages by the hundred and one that lasts: nothing leaks, each is said once, the next job runs soon.
+
+Short in `make test`; `make outages MINUTES=10` has 200 of them, and a server that is down for so long.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+
+from qd.clock import monotonic
+from tests.faults.fleet import Fleet, NewJob
+from tests.faults.test_promises import no_bigger
+from tests.faults.watching import connections, kill_connections, runs_a_job, settled_well, told, until_told
+from tests.support.daemon import Daemon
+from tests.support.waiting import wait_for
+
+OUTAGES = int(os.environ.get("QD_OUTAGES", "20"))
+MINUTES = float(os.environ.get("QD_OUTAGE_MINUTES", "0.15"))
+
+TRIES_A_SECOND = 8
+"""Connections that one daemon with five threads may ask for in a second while its server is away."""
+
+NewFleet = Callable[..., Fleet]
+
+
+def outage(fleet: Fleet, kind: str) -> None:
+    """All connections end at once: on the way, by the server, or with it."""
+    {"cut": fleet.proxy.cut_all, "kill": lambda: kill_connections(fleet), "restart": fleet.server.restart}[kind]()
+
+
+def test_many_outages_leave_no_thread_connection_or_file_behind(new_fleet: NewFleet, rng: random.Random) -> None:
+    fleet = new_fleet("auto")
+    for _ in range(20):  # so that every thread has its connection
+        fleet.enqueue(*[NewJob(seconds=0.05)] * 10)
+    fleet.until_empty(60)
+    files, links, slowest = fleet.sizes(), len(connections(fleet)), 0.0
+    for number in range(1, OUTAGES + 1):
+        outage(fleet, rng.choice(["cut", "cut", "kill", "kill", "kill", "restart"]))
+        slowest = max(slowest, runs_a_job(fleet))
+        until_told(fleet, number)
+    wait_for(lambda: no_bigger(fleet.sizes(), files), 30, f"threads and open files to be what they were: {files}")
+    wait_for(lambda: len(connections(fleet)) <= links, 30, f"connections to be what they were: {links}")
+    print(f"{OUTAGES} outages: threads and files {files}, then {fleet.sizes()}; connections {links}, then "
+          f"{len(connections(fleet))}; said {told(fleet)}; slowest next job {slowest:.2f} s")  # fmt: skip
+    settled_well(fleet)
+
+
+def tries(daemon: Daemon) -> float:
+    """How often it has failed to reach its server."""
+    return daemon.metric('qd_database_errors_total{kind="lost"}') or 0.0
+
+
+def test_a_server_that_was_down_for_long_is_worked_on_soon_after_its_return(new_fleet: NewFleet) -> None:
+    fleet = new_fleet("auto")
+    (daemon,) = fleet.daemons
+    runs_a_job(fleet)
+    asked = tries(daemon)
+    fleet.server.stop()
+    over = monotonic() + MINUTES * 60
+    while monotonic() < over:
+        assert daemon.get("/livez") == (200, "ok\n")
+        soon = monotonic() + 2
+        wait_for(lambda: monotonic() > soon, 60, "the next question")  # noqa: B023
+    asked = tries(daemon) - asked
+    assert daemon.metric("qd_database_up") == 0
+    fleet.server.start()
+    took = runs_a_job(fleet)
+    print(f"down for {MINUTES} minutes: {asked:g} tries to connect; the next job ended {took:.2f} s after the return")
+    until_told(fleet, 1)
+    assert daemon.alive()
+    assert 0 < asked <= 60 + MINUTES * 60 * TRIES_A_SECOND
+    settled_well(fleet)

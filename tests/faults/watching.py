@@ -1,0 +1,57 @@
+"""What the tests of single faults ask of a fleet, beyond what the fleet itself tells."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import mysql.connector
+
+from qd.clock import monotonic
+from tests.faults.fleet import Fleet, NewJob
+from tests.support.waiting import wait_for
+
+NEXT_JOB_WITHIN = 5.0
+"""Seconds from a server's return until a job that is put in then has run."""
+
+BUSY = 3.0
+"""How many times longer a busy machine may take."""
+
+PROCESSLIST = "SELECT id FROM information_schema.processlist WHERE user = %s"
+
+
+def runs_a_job(fleet: Fleet, within: float = NEXT_JOB_WITHIN * BUSY, job: NewJob | None = None) -> float:
+    """Puts a job in and waits until all are settled; the seconds that it took."""
+    began = monotonic()
+    fleet.enqueue(job or NewJob())
+    fleet.until_empty(within)
+    return monotonic() - began
+
+
+def told(fleet: Fleet) -> tuple[int, int]:
+    """How many outages were said, and how many ends of one."""
+    return len(fleet.lines("database.lost")), len(fleet.lines("database.restored"))
+
+
+def until_told(fleet: Fleet, lost: int, within: float = 20.0) -> None:
+    """Waits until so many outages, and as many ends, were said; more than that is a fault."""
+    wait_for(lambda: told(fleet)[1] >= lost, within, f"{lost} ends of outages to be said")
+    assert told(fleet) == (lost, lost), [*fleet.lines("database.lost"), *fleet.lines("database.restored")]
+
+
+def connections(fleet: Fleet) -> list[int]:
+    """The server's numbers of what the daemons have open there."""
+    return [int(row[0]) for row in fleet.server.run(PROCESSLIST, (fleet.user,))]
+
+
+def kill_connections(fleet: Fleet) -> None:
+    """Ends all that the daemons have open at the server, from outside."""
+    for number in connections(fleet):
+        with suppress(mysql.connector.Error):  # it has gone by itself
+            fleet.server.run(f"KILL {number}")
+
+
+def settled_well(fleet: Fleet) -> None:
+    """Every promise was kept, as if nothing had happened, and nothing was said beside the outages."""
+    assert fleet.ledger.wrongs(calm=True) == {}
+    assert fleet.lines("lease.lost") == fleet.lines("stale.reclaimed") == []
+    assert [line for line in fleet.lines("daemon.problem_seen") if " tries: " not in line] == []
