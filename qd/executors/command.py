@@ -4,23 +4,21 @@ The worker's thread does all of it: writing, reading, waiting, signalling. Other
 a program writes is read to its end but only the last of it kept, so none can fill our memory, and
 none blocks because it doesn't read or because a child of its own keeps its output open.
 
-May import: endings, environment, interruption, pipes, spawn, failure, clock, job, outcome.
+May import: endings, environment, interruption, pipes, ring, spawn, failure, clock, job, outcome.
 """
 
 from __future__ import annotations
 
-import os
 import signal
-import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from qd.clock import monotonic
 from qd.executors.endings import interrupted
 from qd.executors.environment import for_command
-from qd.executors.interruption import Interruption
+from qd.executors.interruption import Countdown, Interruption
 from qd.executors.pipes import Pipes
+from qd.executors.ring import Ring
 from qd.executors.spawn import Program, spawn
 from qd.failure import ERROR_LIMIT, cut
 from qd.job import Job
@@ -38,11 +36,12 @@ LINGER = 0.25
 """Seconds that the output is still read after the program's exit, if a child of it holds it open."""
 
 _KILL_MARGIN = 2.0  # from SIGKILL to the end of the process, before the attempt counts as stuck
-_GROUP_WAIT = 1.0  # for killed members of the group to be gone
 
 
 class CommandRun:
     """One run of a program (see `interruption.Run`)."""
+
+    ends_with_us = False
 
     def __init__(
         self, job: Job, argv: Sequence[str], payload: str | bytes, kill_grace: float, *, use_pidfd: bool = True
@@ -51,16 +50,16 @@ class CommandRun:
         self._payload = payload.encode(errors="surrogatepass") if isinstance(payload, str) else payload
         self.patience = kill_grace + _KILL_MARGIN
         self._why: Interruption | None = None
-        self._bell = threading.Lock()  # over the waking end of the pipe, so that no other file is ever rung
-        self._ring: int | None = None
+        self._countdown = Countdown(kill_grace)
+        self._ring: Ring | None = None
         self._terminated = False
 
     def interrupt(self, why: Interruption) -> None:
         """See `Run`. The worker's thread is woken and does the rest."""
+        self._countdown.begin(why)
         self._why = self._why or why
-        with self._bell:
-            if self._ring is not None:
-                os.write(self._ring, b"!")
+        if self._ring is not None:
+            self._ring.ring()
 
     def insist(self) -> None:
         """Nothing: SIGKILL follows by itself."""
@@ -87,6 +86,8 @@ class CommandRun:
             with self._woken_by() as wake:
                 pipes = Pipes(program, self._payload, wake)
                 self._until_exit(program, pipes)
+                if self._countdown.hurried:  # no time to wait for what it has left behind
+                    program.signal_group(signal.SIGKILL)
                 pipes.drain(LINGER)
         except BaseException:  # a fault in here: no program may go on unattended
             program.signal_group(signal.SIGKILL)
@@ -95,15 +96,14 @@ class CommandRun:
         return pipes.output.text(), pipes.errors.text(), self._end(program)
 
     def _until_exit(self, program: Program, pipes: Pipes) -> None:
-        kill_at: float | None = None
+        killed = False
         while not program.exited():
             if self._why is not None and not self._terminated:
                 self._terminate(program)
-                kill_at = monotonic() + self._kill_grace
-            elif kill_at is not None and monotonic() >= kill_at:
+            if not killed and self._countdown.left() == 0:
                 program.signal_group(signal.SIGKILL)
-                kill_at = None
-            pipes.attend(None if kill_at is None else kill_at - monotonic())
+                killed = True
+            pipes.attend(None if killed else self._countdown.left())
 
     def _terminate(self, program: Program) -> None:
         self._terminated = True
@@ -112,27 +112,19 @@ class CommandRun:
 
     def _end(self, program: Program) -> int | None:
         """Reaps it. Unless it succeeded, what is left of its group is killed: the job may run again."""
-        succeeded = not self._terminated and program.status == 0
-        if not succeeded:
-            program.signal_group(signal.SIGKILL)
-        program.reap()
-        until = monotonic() + _GROUP_WAIT
-        while not succeeded and not program.group_is_dead() and monotonic() < until:
-            time.sleep(0.005)
+        if program.status == 0 and not self._terminated:
+            program.reap()
+        else:
+            program.end_group()
         return program.status
 
     @contextmanager
-    def _woken_by(self) -> Iterator[int]:
-        wake, ring = os.pipe()
-        with self._bell:
-            self._ring = ring
+    def _woken_by(self) -> Iterator[Ring]:
+        ring = self._ring = Ring()
         try:
-            yield wake
+            yield ring
         finally:
-            with self._bell:
-                self._ring = None
-            os.close(ring)
-            os.close(wake)
+            ring.close()
 
     # ------------------------------------------------------------------ its end
 

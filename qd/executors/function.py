@@ -50,6 +50,8 @@ class FunctionRun:
     `_late` those that hit only after the handler had ended: equal means that none hit inside.
     """
 
+    ends_with_us = True
+
     def __init__(self, job: Job, function: Function | None, kill_grace: float) -> None:
         self._job, self._function, self.patience = job, function, kill_grace
         self._why: Interruption | None = None

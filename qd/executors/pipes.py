@@ -1,4 +1,4 @@
-"""The pipes of a running program: feeds one, reads two, keeps the ends. May import: spawn, endings, failure, clock."""
+"""The pipes of a running program: feeds one, reads two, keeps the ends. May import: ring, spawn, endings, failure, clock."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import select
 
 from qd.clock import monotonic
 from qd.executors.endings import RESULT_LIMIT
+from qd.executors.ring import Ring
 from qd.executors.spawn import Program
 from qd.failure import cut_tail
 
@@ -36,17 +37,17 @@ class Pipes:
     """The conversation with a running program.
 
     Args:
-        wake: a descriptor that ends `attend` early when it becomes readable.
+        wake: ends `attend` early when it is rung.
 
     Attributes:
         output, errors: the ends of what it has written.
     """
 
-    def __init__(self, program: Program, payload: bytes, wake: int) -> None:
+    def __init__(self, program: Program, payload: bytes, wake: Ring) -> None:
         self._program, self._left, self._wake = program, memoryview(payload), wake
         self.output, self.errors = Tail(), Tail()
         self._poll = select.poll()
-        for fd in (program.stdout, program.stderr, program.pidfd, wake):
+        for fd in (program.stdout, program.stderr, program.pidfd, wake.fd):
             if fd is not None:
                 self._poll.register(fd, select.POLLIN)
         if program.stdin is not None and payload:
@@ -64,7 +65,7 @@ class Pipes:
     def drain(self, within: float) -> None:
         """After the exit: reads what is left until its end, or as long as is given."""
         program, until = self._program, monotonic() + within
-        for fd in (program.pidfd, program.stdin, self._wake):
+        for fd in (program.pidfd, program.stdin, self._wake.fd):
             self._forget(fd)
         while (program.stdout is not None or program.stderr is not None) and monotonic() < until:
             for fd, _ in self._poll.poll(max(0.0, until - monotonic()) * 1000):
@@ -78,8 +79,8 @@ class Pipes:
             self._read(fd, self.output)
         elif fd == program.stderr:
             self._read(fd, self.errors)
-        elif fd == self._wake:
-            os.read(fd, 64)
+        elif fd == self._wake.fd:
+            self._wake.clear()
 
     def _write(self, fd: int) -> None:
         try:

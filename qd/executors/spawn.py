@@ -1,8 +1,8 @@
-"""Starts a program in a session of its own, and holds its process and its three pipes. POSIX only.
+"""Starts a program in a session of its own, and holds its process and its pipes. POSIX only.
 
 `posix_spawn` and not `subprocess`: only it gives the child an empty signal mask and default
 dispositions, whatever the calling thread has blocked and the daemon ignores, without running Python
-in a forked child of a threaded process. May import: nothing of qd.
+in a forked child of a threaded process. May import: clock.
 """
 
 from __future__ import annotations
@@ -10,29 +10,30 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from qd.clock import monotonic
+
+GROUP_WAIT = 1.0
+"""Seconds that killed members of a process group get to be gone."""
+
 _DEFAULTED = [number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP)]
 
 
-class Program:
-    """A started program and its process group, until `close`.
+class Process:
+    """A started process and its group, until `close`.
 
     Attributes:
-        stdin, stdout, stderr: our ends of its pipes, non-blocking; None once closed.
         pidfd: becomes readable at its exit; None where the system has no such thing.
         status: its exit status, or minus the signal's number that killed it; None before it has
             exited, and where somebody else in this process has reaped it.
     """
 
-    def __init__(self, pid: int, ours: Sequence[int], *, use_pidfd: bool) -> None:
+    def __init__(self, pid: int, *, use_pidfd: bool = True) -> None:
         self.pid = pid
-        self.stdin: int | None
-        self.stdout: int | None
-        self.stderr: int | None
-        self.stdin, self.stdout, self.stderr = ours
         self.pidfd = _pidfd(pid) if use_pidfd else None
         self.status: int | None = None
         self._exited = self._taken = False
@@ -61,13 +62,54 @@ class Program:
         with suppress(ChildProcessError):  # somebody else has done it
             os.waitpid(self.pid, 0)
 
+    def end_group(self) -> None:
+        """Kills all of its group and reaps it; returns when the group is gone, or at most GROUP_WAIT later."""
+        self.signal_group(signal.SIGKILL)
+        self.reap()
+        until = monotonic() + GROUP_WAIT
+        while not self.group_is_dead() and monotonic() < until:
+            time.sleep(0.002)
+
+    def kill_others(self) -> bool:
+        """Kills what else there is in its group; False where that can't be known, or there is always more."""
+        for _ in range(10):  # one that forks may be a step ahead
+            others = _members(self.pid, besides=self.pid)
+            if not others:
+                return others is not None
+            for pid in others:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.002)
+        return False
+
     def group_is_dead(self) -> bool:
         """After `reap`: whether nothing of its process group runs any more."""
         try:
             os.killpg(self.pid, 0)
         except (ProcessLookupError, PermissionError):  # nobody, or another user's, whom we can't end
             return True
-        return _only_zombies(self.pid)
+        return _members(self.pid) == []
+
+    def close(self) -> None:
+        """Closes its descriptor."""
+        if self.pidfd is not None:
+            os.close(self.pidfd)
+            self.pidfd = None
+
+
+class Program(Process):
+    """A started program with its three pipes.
+
+    Attributes:
+        stdin, stdout, stderr: our ends of its pipes, non-blocking; None once closed.
+    """
+
+    def __init__(self, pid: int, ours: Sequence[int], *, use_pidfd: bool) -> None:
+        super().__init__(pid, use_pidfd=use_pidfd)
+        self.stdin: int | None
+        self.stdout: int | None
+        self.stderr: int | None
+        self.stdin, self.stdout, self.stderr = ours
 
     def close_pipe(self, fd: int) -> None:
         """Closes one of our ends."""
@@ -78,10 +120,11 @@ class Program:
 
     def close(self) -> None:
         """Closes all that is open."""
-        for fd in (self.stdin, self.stdout, self.stderr, self.pidfd):
+        super().close()
+        for fd in (self.stdin, self.stdout, self.stderr):
             if fd is not None:
                 os.close(fd)
-        self.stdin = self.stdout = self.stderr = self.pidfd = None
+        self.stdin = self.stdout = self.stderr = None
 
 
 def spawn(argv: Sequence[str], environ: Mapping[str, str], *, use_pidfd: bool = True) -> Program:
@@ -97,11 +140,11 @@ def spawn(argv: Sequence[str], environ: Mapping[str, str], *, use_pidfd: bool = 
     pipes: list[int] = []
     try:
         for _ in range(3):
-            pipes.extend(_above_standard(fd) for fd in os.pipe())
+            pipes.extend(above(2, fd) for fd in os.pipe())
         theirs, ours = (pipes[0], pipes[3], pipes[5]), (pipes[1], pipes[2], pipes[4])
         for fd in ours:
             os.set_blocking(fd, False)
-        pid = _start(argv, environ, theirs)
+        pid = start(argv, environ, dict(enumerate(theirs)))
     except BaseException:
         _close_all(pipes)
         raise
@@ -109,9 +152,18 @@ def spawn(argv: Sequence[str], environ: Mapping[str, str], *, use_pidfd: bool = 
     return Program(pid, ours, use_pidfd=use_pidfd)
 
 
-def _start(argv: Sequence[str], environ: Mapping[str, str], theirs: Sequence[int]) -> int:
-    actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(theirs)]
-    actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable()]  # type: ignore[misc]
+def start(argv: Sequence[str], environ: Mapping[str, str], descriptors: Mapping[int, int]) -> int:
+    """Starts a program as `spawn` does; its process id.
+
+    Args:
+        descriptors: by its number for each ours; all above its highest number. It gets no other.
+
+    Raises:
+        OSError, ValueError: see `spawn`.
+    """
+    actions = [(os.POSIX_SPAWN_DUP2, ours, number) for number, ours in descriptors.items()]
+    kept = descriptors.keys()
+    actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable() if fd not in kept]  # type: ignore[misc]
     return os.posix_spawnp(
         argv[0], list(argv), dict(environ), file_actions=actions, setsid=True, setsigmask=[], setsigdef=_DEFAULTED
     )
@@ -127,11 +179,11 @@ def _inheritable() -> list[int]:
     return found
 
 
-def _above_standard(fd: int) -> int:
-    """The same pipe on a number above 2: a daemon may run with its standard descriptors closed."""
-    if fd > 2:
+def above(number: int, fd: int) -> int:
+    """The same file on a descriptor above a number: a daemon may run with its standard descriptors closed."""
+    if fd > number:
         return fd
-    other = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    other = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, number + 1)
     os.close(fd)
     return other
 
@@ -148,12 +200,17 @@ def _pidfd(pid: int) -> int | None:
         return None
 
 
-def _only_zombies(group: int) -> bool:
-    """Whether all of the group have ended and only wait for a parent that doesn't reap, as in a
-    container whose first process is no init; False where the system doesn't tell."""
+def _members(group: int, besides: int = 0) -> list[int] | None:
+    """Who of the group still runs; None where the system doesn't tell.
+
+    Not those that have ended and only wait for a parent that doesn't reap, as in a container whose
+    first process is no init.
+    """
+    found = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # ended meanwhile
             state, _, its_group = entry.read_bytes().rpartition(b")")[2].split()[:3]
-            if int(its_group) == group and state not in (b"Z", b"X"):
-                return False
-    return Path("/proc/self/stat").exists()
+            pid = int(entry.parent.name)
+            if int(its_group) == group and state not in (b"Z", b"X") and pid != besides:
+                found.append(pid)
+    return found if Path("/proc/self/stat").exists() else None
