@@ -6,6 +6,7 @@ its state; one that was killed finds its position out and is brought up to date 
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -16,16 +17,14 @@ from pathlib import Path
 
 import mysql.connector
 
+from tests.servers.fetching import CACHE
 from tests.servers.unpacked import Unpacked, UnpackedKind
 from tests.support.mariadb import FAST_MARIADB
-from tests.support.private import INIT_SQL, START, PrivateServer, free_port, started
+from tests.support.private import INIT_SQL, START, PrivateServer, free_port, lock, started
 from tests.support.server import ADMIN, PASSWORD
 from tests.support.waiting import wait_for
 
 NODES = 3
-
-CLUSTER = "6b1f6f0e-7a52-11ee-9d0b-2f3a5c7e9b10"
-"""The cluster's id, the same in every node's first state."""
 
 QUICK = (
     "evs.keepalive_period=PT0.3S;evs.suspect_timeout=PT2S;evs.inactive_check_period=PT0.3S;"
@@ -33,35 +32,58 @@ QUICK = (
 )
 """A node that is silent is given up after 2 to 4 s instead of 5 to 15."""
 
+NO_TRANSFER = """#!/bin/sh
+# How a node gets its first state from another: it has it, and needs only what was written since.
+while [ $# -gt 0 ]; do
+    case $1 in --role) role=$2 ;; --datadir) data=$2 ;; --gtid) at=$2 ;; --bypass) bypass=1 ;; esac
+    shift
+done
+if [ "$role" = joiner ]; then
+    echo "ready 127.0.0.1:1/nothing"
+    cat "$data/../position"
+elif [ -n "$bypass" ]; then
+    echo continue
+    echo "done $at"
+else
+    exit 93
+fi
+"""
+"""A program of the cluster's; a real one copies gigabytes, runs as its own account and needs rsync."""
+
 
 class Node(Unpacked):
     """One of them.
+
+    Args:
+        data: what its data directory is a copy of.
 
     Attributes:
         gcomm: the port on which nodes talk to each other.
         bootstraps: the next start begins a cluster instead of joining one.
     """
 
-    def __init__(self, kind: UnpackedKind, cluster: Galera, number: int, options: tuple[str, ...], zone: str | None):
+    def __init__(
+        self, kind: GaleraKind, cluster: Galera, number: int, data: Path, options: tuple[str, ...], zone: str | None
+    ) -> None:
         folder = cluster.folder / f"n{number}"
-        shutil.copytree(kind.template(), folder / "data")
+        shutil.copytree(data, folder / "data")
         super().__init__(kind, folder, options, zone)
         self._cluster, self.number = cluster, number
-        self.gcomm, self._ist, self._sst = free_port(), free_port(), free_port()
+        self.gcomm, self._ist = free_port(), free_port()
         self.bootstraps = False
         (folder / "init.sql").touch()
-        self.write_state(0)
 
     def command(self) -> list[str]:
+        programs = self._cluster.folder / "bin"
         peers = "" if self.bootstraps else ",".join(f"127.0.0.1:{node.gcomm}" for node in self._cluster.nodes)
         provider = f"gmcast.listen_addr=tcp://127.0.0.1:{self.gcomm};ist.recv_addr=127.0.0.1:{self._ist};{QUICK}"
         return [
-            *super().command(), "--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--wsrep-on=ON",
+            "env", f"PATH={programs}:{os.environ['PATH']}", *super().command(),
+            "--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--wsrep-on=ON",
             f"--wsrep-provider={self.kind.programs.one('usr/lib/libgalera_smm.so')}", "--wsrep-cluster-name=qd",
             f"--wsrep-cluster-address=gcomm://{peers}", f"--wsrep-node-name=n{self.number}",
             "--wsrep-node-address=127.0.0.1", f"--wsrep-node-incoming-address=127.0.0.1:{self.port}",
-            f"--wsrep-sst-receive-address=127.0.0.1:{self._sst}", "--wsrep-slave-threads=2",
-            f"--wsrep-provider-options={provider}",
+            "--wsrep-sst-method=nothing", "--wsrep-slave-threads=2", f"--wsrep-provider-options={provider}",
         ]  # fmt: skip
 
     def start(self) -> None:
@@ -69,8 +91,13 @@ class Node(Unpacked):
         self.launch()
         wait_for(self._synced, START, f"node {self.number} to be synced, see {self.folder / 'error.log'}")
 
+    def kill(self) -> None:
+        """See PrivateServer; also where it has ended by itself."""
+        with suppress(ProcessLookupError):
+            super().kill()
+
     def status(self, name: str) -> str:
-        """A status variable of the cluster, e.g. `wsrep_cluster_status`; empty where it doesn't answer."""
+        """A status variable, e.g. `wsrep_cluster_status`; empty where the node doesn't answer."""
         with suppress(mysql.connector.Error):
             return str(self.run("SHOW GLOBAL STATUS LIKE %s", (name,))[0][1])
         return ""
@@ -79,16 +106,13 @@ class Node(Unpacked):
         """The position that its data are at, written down for its next start; it must not run."""
         log = self.folder / "recover.log"
         log.unlink(missing_ok=True)
-        options = [option for option in self.command() if not option.startswith(("--wsrep-cl", "--log-error", "--init"))]
+        options = [option for option in self.command() if not option.startswith(("--wsrep-sst", "--log-error"))]
         subprocess.run([*options, "--wsrep-recover", f"--log-error={log}"], check=True, capture_output=True)
-        position = int(re.findall(r"Recovered position: [\w-]+:(-?\d+)", log.read_text())[-1])
-        self.write_state(position)
-        return position
-
-    def write_state(self, position: int) -> None:
-        """What the node believes to be at when it starts."""
-        lines = ["# GALERA saved state", "version: 2.1", f"uuid: {CLUSTER}", f"seqno: {position}"]
+        cluster, position = re.findall(r"Recovered position: ([\w-]+):(-?\d+)", log.read_text())[-1]
+        lines = ["# GALERA saved state", "version: 2.1", f"uuid: {cluster}", f"seqno: {position}"]
         (self.folder / "data/grastate.dat").write_text("\n".join([*lines, "safe_to_bootstrap: 1", ""]))
+        (self.folder / "position").write_text(f"{cluster}:{position}\n")
+        return int(position)
 
     def _synced(self) -> bool:
         assert self._process is not None
@@ -103,12 +127,20 @@ class Galera(PrivateServer):
         nodes: each may be killed, frozen and started on its own.
     """
 
-    def __init__(self, kind: UnpackedKind, options: tuple[str, ...] = (), zone: str | None = None) -> None:
+    def __init__(
+        self, kind: GaleraKind, data: Path, options: tuple[str, ...] = (), zone: str | None = None, nodes: int = NODES
+    ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="qd-db-"))
+        self._put_programs()
         self.nodes: list[Node] = []
-        self.nodes += [Node(kind, self, number, options, zone) for number in range(1, NODES + 1)]
+        self.nodes += [Node(kind, self, number, data, options, zone) for number in range(1, nodes + 1)]
         super().__init__("127.0.0.1", self.nodes[0].port, ADMIN, PASSWORD)
-        self._fresh = True
+
+    def _put_programs(self) -> None:
+        program = self.folder / "bin/wsrep_sst_nothing"
+        program.parent.mkdir()
+        program.write_text(NO_TRANSFER)
+        program.chmod(0o755)
 
     @property
     def ports(self) -> tuple[int, ...]:
@@ -116,16 +148,13 @@ class Galera(PrivateServer):
 
     def start(self) -> None:
         """Begins with the node that has most, and lets the others join it."""
-        first = self.nodes[0] if self._fresh else max(self.nodes, key=Node.recover)
-        (first.folder / "init.sql").write_text(INIT_SQL if self._fresh else "")
+        positions = {node.number: node.recover() for node in self.nodes}
+        first, *others = sorted(self.nodes, key=lambda node: -positions[node.number])
         first.bootstraps = True
         first.start()
         first.bootstraps = False
-        (first.folder / "init.sql").write_text("")
-        self._fresh = False
-        for node in self.nodes:
-            if node is not first:
-                node.start()
+        for node in others:
+            node.start()
 
     def rejoin(self, node: Node) -> None:
         """Starts a node that was killed."""
@@ -166,10 +195,36 @@ class Galera(PrivateServer):
 class GaleraKind(UnpackedKind):
     """See ServerKind."""
 
+    def fetch(self) -> None:
+        """Downloads and unpacks it, and makes the data directory that all nodes begin with."""
+        super().fetch()
+        self._seed()
+
     def new_server(self, *options: str, zone: str | None = None) -> Galera:  # type: ignore[override]
-        server = Galera(self, options, zone)
+        """A cluster that runs."""
+        server = Galera(self, self._seed(), options, zone)
         started(server)
         return server
+
+    def _seed(self) -> Path:
+        """The data of a node that has once been a cluster by itself: it bears that cluster's id and position."""
+        template, folder = self.template(), CACHE / self.name / "seed"
+        with lock(CACHE / f"{self.name}.lock"):
+            if not folder.exists():
+                self._make_seed(template, folder)
+        return folder
+
+    def _make_seed(self, template: Path, folder: Path) -> None:
+        alone = Galera(self, template, nodes=1)
+        (node,) = alone.nodes
+        (node.folder / "init.sql").write_text(INIT_SQL)
+        node.bootstraps = True
+        try:
+            node.start()
+            node.stop()
+            shutil.copytree(node.folder / "data", folder)
+        finally:
+            alone.discard()
 
 
 def kind(name: str) -> GaleraKind:
