@@ -33,6 +33,7 @@ class StaleSweep:
         store: shared with the other duties of the maintenance thread.
         policies: of the queues that are served.
         troubled_at: monotonic time of the database's last trouble.
+        clock: the monotonic clock.
     """
 
     name = "stale sweep"
@@ -43,19 +44,21 @@ class StaleSweep:
         policies: Mapping[str, QueueConfig],
         events: Events,
         troubled_at: Callable[[], float],
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._store, self._policies, self._events, self._troubled_at = store, policies, events, troubled_at
+        self._clock = clock
         self._seen: dict[StaleRow, float] = {}
         self._pace = max(0.5, min(policy.lease for policy in policies.values()) / 6)
 
     def run_once(self) -> float:
         """One look, and what was stale long enough is taken back; seconds until the next."""
-        started = monotonic()
+        started = self._clock()
         rows = self._store.stale(list(self._policies), ROWS_A_ROUND)
-        cost = monotonic() - started
+        cost = self._clock() - started
         self._seen = {row: self._first_seen(row, started) for row in rows}
         for row, first in list(self._seen.items()):
-            if monotonic() - started > LONGEST_ROUND:
+            if self._clock() - started > LONGEST_ROUND:
                 break
             if started - first >= self.apart(row.queue):
                 self._take_back(row)
