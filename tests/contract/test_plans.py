@@ -38,12 +38,21 @@ LOADS: dict[str, dict[str, str]] = {
 """What fills the table: all ready; 99 % delayed; 99 % expired leases; 99 % another queue's."""
 
 
-@pytest.fixture(params=LOADS)
+STATISTICS = [*((load, "as they come") for load in LOADS), ("ready", "of an empty table"), ("ready", "exact")]
+
+
+@pytest.fixture(params=STATISTICS, ids=" statistics ".join)
 def loaded(request: pytest.FixtureRequest, mariadb_bench: Bench) -> Iterator[Bench]:
-    """100,000 rows over three priorities, their statistics as the load left them."""
-    columns = {"queue": "'default'", **LOADS[request.param], "type": "'noop'", "priority": "seq % 3 + 1"}
+    """100,000 rows over three priorities, with statistics as the load left them, much too old, or made anew."""
+    load, statistics = request.param
+    if statistics == "of an empty table":
+        mariadb_bench.sql("ALTER TABLE qd_jobs STATS_PERSISTENT = 1, STATS_AUTO_RECALC = 0")
+        mariadb_bench.sql("ANALYZE TABLE qd_jobs")
+    columns = {"queue": "'default'", **LOADS[load], "type": "'noop'", "priority": "seq % 3 + 1"}
     names, values = ", ".join(columns), ", ".join(columns.values())
     mariadb_bench.sql(f"INSERT INTO qd_jobs ({names}) SELECT {values} FROM {sequence(ROWS)}")
+    if statistics == "exact":
+        mariadb_bench.sql("ANALYZE TABLE qd_jobs")
     mariadb_bench.store.ensure_posts(["default"])
     yield mariadb_bench
 
