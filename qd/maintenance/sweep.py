@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 
 from qd.clock import monotonic
 from qd.config.model import QueueConfig
-from qd.events import Events, JobDeadLettered, StaleReclaimed
+from qd.errors import DataRefused
+from qd.events import Events, JobDeadLettered, Problem, StaleReclaimed
 from qd.outcome import Reason, Verdict
 from qd.store.protocol import StaleRow, Store
 
@@ -49,6 +50,7 @@ class StaleSweep:
         self._store, self._policies, self._events, self._troubled_at = store, policies, events, troubled_at
         self._clock = clock
         self._seen: dict[StaleRow, float] = {}
+        self._failing: set[StaleRow] = set()
         self._pace = max(0.5, min(policy.lease for policy in policies.values()) / 6)
 
     def run_once(self) -> float:
@@ -57,11 +59,11 @@ class StaleSweep:
         rows = self._store.stale(list(self._policies), ROWS_A_ROUND)
         cost = self._clock() - started
         self._seen = {row: self._first_seen(row, started) for row in rows}
-        for row, first in list(self._seen.items()):
+        self._failing.intersection_update(self._seen)
+        for row, first in sorted(self._seen.items(), key=lambda one: one[0] in self._failing):
             if self._clock() - started > LONGEST_ROUND:
                 break
-            if started - first >= self.apart(row.queue):
-                self._take_back(row)
+            if started - first >= self.apart(row.queue) and self._taken_back(row):
                 del self._seen[row]
         return max(self._pace, cost / SWEEP_SHARE)
 
@@ -77,6 +79,20 @@ class StaleSweep:
     def _first_seen(self, row: StaleRow, now: float) -> float:
         first = self._seen.get(row, now)
         return first if first > self._troubled_at() else now
+
+    def _taken_back(self, row: StaleRow) -> bool:
+        """Tries to; a row that can't be taken back holds up no other, neither now nor in the next round."""
+        try:
+            self._take_back(row)
+        except DataRefused as error:
+            if row not in self._failing:
+                self._events.publish(Problem(f"job {row.job_id}", f"its row can't be taken back: {error}"))
+            self._failing.add(row)
+            return False
+        except Exception:
+            self._failing.add(row)
+            raise
+        return True
 
     def _take_back(self, row: StaleRow) -> None:
         verdict = self._store.reclaim(row, self._policies[row.queue].max_attempts)

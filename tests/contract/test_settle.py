@@ -150,6 +150,24 @@ def test_a_text_that_the_server_refuses_is_replaced_not_the_whole_end(server_ben
     assert "refused" in str(server_bench.store.failed(second.id).error)
 
 
+@pytest.mark.parametrize("taken_back", [False, True])
+def test_a_history_is_taken_by_a_table_of_another_character_set(server_bench: Bench, taken_back: bool) -> None:
+    server_bench.sql("ALTER TABLE qd_failed_jobs CONVERT TO CHARACTER SET utf8mb3")
+    (job_id,) = server_bench.add(1, max_attempts=2)
+    (first,) = server_bench.claim(1)
+    emoji = Outcome(OutcomeKind.FAILED, error="boom \U0001f4a5")
+    server_bench.store.settle([ended(first, Action.RETRY, emoji)])
+    (last,) = server_bench.claim(1)
+    if taken_back:
+        server_bench.shift(job_id, -1)
+        (row,) = server_bench.store.stale(["default"], 9)
+        assert server_bench.store.reclaim(row, 2) is Verdict.BURIED
+    else:
+        assert server_bench.store.settle([ended(last, Action.BURY, emoji)]) == [Verdict.SETTLED]
+    entries = server_bench.store.failed(job_id).history
+    assert entries[0]["error"] == "boom \U0001f4a5" and len(entries) == 2
+
+
 def test_a_payload_that_fills_the_packet_is_buried_whole(server_bench: Bench) -> None:
     most = int(server_bench.one("SELECT @@max_allowed_packet"))
     body = json.dumps("x" * 900_000)

@@ -47,11 +47,14 @@ def entry(attempt: int, start: Any, end: Any, token: str, outcome: str, error: s
 
 
 def appended(text: Any, one: Entry) -> str:
-    """The history with one more entry, its oldest ones dropped."""
+    """The history with one more entry, its oldest ones dropped.
+
+    In ASCII: it travels between two tables, and must be taken by both whatever character sets they were given.
+    """
     kept = [*entries(text), one][-LENGTH:]
-    while len(written := json.dumps(kept, ensure_ascii=False)) > CHARACTERS and len(kept) > 1:
+    while len(written := json.dumps(kept)) > CHARACTERS and len(kept) > 1:
         kept = kept[1:]
-    return fitted(written, 4 * CHARACTERS) or ""
+    return written
 
 
 def unknown_since(text: Any) -> Entry | None:

@@ -58,6 +58,7 @@ class FakeStore:
         self.stale_rows: list[StaleRow] = []
         self.reclaims: list[StaleRow] = []
         self.reclaim_verdict = Verdict.SETTLED
+        self.reclaim_errors: dict[int, Exception] = {}
         self.looks: list[bool] = []
         self.hits: dict[str, dict[int, Spot]] = {}
         self.settled: list[Sequence[Settlement]] = []
@@ -80,6 +81,8 @@ class FakeStore:
         return list(self.stale_rows)
 
     def reclaim(self, row: StaleRow, max_attempts: int) -> Verdict:
+        if row.job_id in self.reclaim_errors:
+            raise self.reclaim_errors[row.job_id]
         self.reclaims.append(row)
         return self.reclaim_verdict
 

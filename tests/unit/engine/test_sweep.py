@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from qd.clock import monotonic
 from qd.config.model import QueueConfig
-from qd.events import JobDeadLettered, StaleReclaimed
+from qd.errors import DataRefused, StoreError, UnknownError
+from qd.events import JobDeadLettered, Problem, StaleReclaimed
 from qd.lease import LeaseKeeper
 from qd.maintenance.sweep import StaleSweep
 from qd.outcome import Verdict
@@ -78,3 +81,20 @@ def test_what_the_database_decides_is_what_is_said(verdict: Verdict, said: int) 
     bench.store.stale_rows, bench.store.reclaim_verdict = [ROW], verdict
     bench.until_taken()
     assert len(bench.heard) == said, Heard(bench.heard)
+
+
+@pytest.mark.parametrize(("error", "said"), [(DataRefused("no such letter", 1366), 1), (UnknownError("odd", 1), 0)])
+def test_a_row_that_can_not_be_taken_back_holds_up_no_other(error: StoreError, said: int) -> None:
+    bench = Bench()
+    others = [replace(ROW, job_id=number) for number in (2, 3)]
+    bench.store.stale_rows, bench.store.reclaim_errors = [ROW, *others], {1: error}
+
+    def taken() -> bool:
+        with suppress(UnknownError):  # what its thread does
+            bench.sweep.run_once()
+        return bench.store.reclaims == others
+
+    wait_for(taken, 5, "the others to be taken back")
+    with suppress(UnknownError):
+        bench.sweep.run_once()
+    assert len(bench.heard.of(Problem)) == said
