@@ -1,13 +1,12 @@
 """One connection to MySQL or MariaDB: how it is opened, and which settings it is pinned to.
 
 Any time-out or loss makes it worthless: the owner discards it and opens another; it is never
-rolled back, pinged or used again. May import: errors, forked, limits, config, the pure modules.
+rolled back, pinged or used again. May import: errors, forked, limits, tls, config, the pure modules.
 """
 
 from __future__ import annotations
 
 import os
-import ssl
 import threading
 from contextlib import suppress
 from typing import Any
@@ -19,7 +18,7 @@ from qd.clock import monotonic
 from qd.config.model import DatabaseConfig
 from qd.config.password import read_password
 from qd.errors import ConfigError, SetupWrong
-from qd.store.mysql import forked
+from qd.store.mysql import forked, tls
 from qd.store.mysql.errors import number, sort
 from qd.store.mysql.limits import IDLE, IDLE_ON_MYSQL, Limits
 
@@ -114,12 +113,12 @@ def connect(config: DatabaseConfig, name: str, *, pure: bool = False) -> Connect
     try:
         raw = _open(arguments)
     except Exception as error:  # the driver raises more than its own errors; sorted, not swallowed
-        raise sort(_without(arguments["password"], error), where) from None
+        raise tls.refused(config, where, error) or sort(_without(arguments["password"], error), where) from None
     forked.guard(raw)
     try:
         connection = Connection(raw, Limits.of(config))  # it pings, so it may be lost already
         connection.pin()
-        _require_tls(config, connection)
+        tls.require(config, connection.cursor, address(config))
     except Exception as error:  # as above; the half-made connection is closed
         _close(raw)
         raise sort(error, where) from None
@@ -148,7 +147,7 @@ def _arguments(config: DatabaseConfig, name: str, pure: bool) -> dict[str, Any]:
     place = {"unix_socket": config.unix_socket} if config.unix_socket else {"host": config.host, "port": config.port}
     return {
         **place,
-        **_tls(config),
+        **tls.arguments(config),
         "user": config.user,
         "password": password(config),
         "database": config.name,
@@ -175,28 +174,6 @@ def password(config: DatabaseConfig) -> str:
         return read_password(config) or ""
     except ConfigError as error:  # found while a daemon runs, it is an outage like a wrong password
         raise SetupWrong(str(error)) from None
-
-
-def _tls(config: DatabaseConfig) -> dict[str, Any]:
-    mode = config.tls.mode
-    if mode == "disabled":
-        return {"ssl_disabled": True}
-    if mode in ("preferred", "required"):
-        return {"ssl_disabled": False}
-    ca = config.tls.ca or ssl.get_default_verify_paths().cafile or ""
-    return {"ssl_ca": ca, "ssl_verify_cert": True, "ssl_verify_identity": mode == "verify_identity"}
-
-
-def _require_tls(config: DatabaseConfig, connection: Connection) -> None:
-    if config.tls.mode in ("disabled", "preferred") or config.unix_socket:
-        return
-    connection.cursor.execute("SHOW SESSION STATUS LIKE 'Ssl_cipher'")
-    row = connection.cursor.fetchone()
-    if not row or not row[1]:
-        raise SetupWrong(
-            f"database.tls.mode is {config.tls.mode}, but {address(config)} speaks no TLS; "
-            "set up TLS on the server, or use mode: preferred"
-        )
 
 
 def _pinned(limits: Limits, mariadb: bool) -> str:

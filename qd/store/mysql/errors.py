@@ -24,7 +24,7 @@ RETRY = frozenset({1020, 1180, 1205, 1213, 1317, 1969, 3024})
 CUT_SHORT = frozenset({1317, 1969, 3024})
 """Somebody or a time limit ended the statement. Where that was a COMMIT nobody says whether it stands."""
 
-LOST = frozenset({-1, 1040, 1047, 1053, 1203, 1927, 2002, 2003, 2005, 2006, 2013, 2055, 4031})
+LOST = frozenset({-1, 1040, 1047, 1053, 1203, 1927, 2002, 2003, 2005, 2006, 2013, 2026, 2055, 4031})
 """The connection is gone, or could not be made: open another."""
 
 READ_ONLY = frozenset({1290, 1792, 1836})
