@@ -1,8 +1,8 @@
 """What all connections of one database know together: is it up, when was it last in trouble.
 
 Says each outage once: `DatabaseLost` at the first failure, `DatabaseRestored` at the first success,
-over all connections. A loss on a connection that was opened before the last outage began, noticed
-only now, belongs to that outage. May import: the pure modules.
+over all connections. A loss on a connection that was opened before the last outage began, and has not
+worked since, belongs to that outage. May import: the pure modules.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ for reasons of its own, and must not keep the sweep from its work for as long as
 SLOW = 1.0
 """Seconds after which a transaction counts as trouble."""
 
+SETTLES = 5.0
+"""Seconds after an outage's end in which older connections may still be lost one after the other, though
+they worked meanwhile, and it stays the same outage."""
+
 SAY_AGAIN_AFTER = 60.0
 """Seconds until the same complaint on a healthy connection is said again."""
 
@@ -33,7 +37,7 @@ class OutageRecord:
         self._lock = threading.Lock()
         self._down_since: float | None = None
         self._needs_write = False
-        self._last_began = 0.0
+        self._last_began = self._last_ended = 0.0
         self._troubled_at = 0.0
         self._said: dict[int | str, float] = {}
 
@@ -45,11 +49,16 @@ class OutageRecord:
         """Monotonic time of the last failed or slow statement; 0.0: none yet."""
         return self._troubled_at
 
-    def lost(self, connection: str, opened_at: float | None, error: StoreError) -> None:
-        """A connection was lost, or could not be opened (`opened_at` None)."""
+    def lost(self, connection: str, opened_at: float | None, error: StoreError, used_at: float = 0.0) -> None:
+        """A connection was lost, or could not be opened (`opened_at` None).
+
+        Args:
+            used_at: monotonic, of its last success.
+        """
         with self._lock:
             self._troubled_at = now = monotonic()
-            of_the_last = opened_at is not None and opened_at < self._last_began
+            old = opened_at is not None and opened_at < self._last_began and used_at < self._last_ended + SETTLES
+            of_the_last = old and not isinstance(error, ReadOnlyServer)  # which is said by a server that is there
             begins = self._down_since is None and not of_the_last
             if begins:
                 self._down_since = self._last_began = now
@@ -84,6 +93,7 @@ class OutageRecord:
             if since is None or (self._needs_write and not wrote):
                 return
             self._down_since, self._needs_write = None, False
+            self._last_ended = monotonic()
         self._events.publish(DatabaseRestored(connection, monotonic() - since))
 
     def _stalled(self, connection: str, seconds: float) -> bool:

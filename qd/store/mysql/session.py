@@ -194,7 +194,7 @@ class MySqlSession:
             self.close()
             if isinstance(error, ReadOnlyServer):
                 self._pacing.failed(error, later=False)
-            self._record.lost(self.name, connection.opened_at, error)
+            self._record.lost(self.name, connection.opened_at, error, connection.used_at)
             return
         if isinstance(error, UnknownError):
             self.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from qd.clock import monotonic
 from qd.errors import ConnectionLost, DataRefused, LockWait, ReadOnlyServer, SetupWrong, StoreError, UnknownError
 from qd.events import DatabaseErrorSeen, DatabaseLost, DatabaseRestored, Event, Events, Problem
-from qd.store.outage import OutageRecord
+from qd.store.outage import SETTLES, OutageRecord
 
 GONE = ConnectionLost("gone", 2013)
 
@@ -50,6 +50,25 @@ def test_a_loss_noticed_late_belongs_to_the_outage_that_is_over() -> None:
     told.record.lost("two", opened, GONE)
     assert told.record.up()
     assert told.lines() == ["DatabaseLost", "DatabaseRestored"]
+
+
+def test_the_loss_of_an_old_connection_that_worked_long_after_the_last_outage_is_a_new_one() -> None:
+    told = Told()
+    opened = monotonic()
+    told.record.lost("one", opened, GONE)
+    told.record.succeeded("one", 0.1, wrote=True)
+    told.record.lost("two", opened, GONE, used_at=monotonic() + SETTLES)
+    assert not told.record.up()
+    assert told.lines() == ["DatabaseLost", "DatabaseRestored", "DatabaseLost"]
+
+
+def test_a_server_that_takes_no_writes_is_a_new_outage_on_an_old_connection_too() -> None:
+    told = Told()
+    opened = monotonic()
+    told.record.lost("one", opened, GONE)
+    told.record.succeeded("one", 0.1, wrote=True)
+    told.record.lost("two", opened, ReadOnlyServer("read-only", 1290))
+    assert not told.record.up()
 
 
 def test_a_late_loss_whose_connection_cannot_be_opened_again_is_a_new_outage() -> None:
