@@ -195,8 +195,9 @@ FORKS: dict[str, Callable[[], None]] = {
 def fork(job: qd.Job) -> None:
     """Forks in one of the ways of FORKS."""
     note(job, "start")
+    parent = os.getpid()
     FORKS[job.payload["how"]]()
-    note(job, "end")
+    note(job, "end" if os.getpid() == parent else "child")
 
 
 @qd.handler("leave_a_program")
