@@ -1,7 +1,7 @@
 # What a newcomer and CI run. Everything stays in this folder (.venv, var) but for packages of the
 # distribution, which are installed only as root and said in one line.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-mysql test lint format types ci clean
+.PHONY: help demo demo-mysql test test-servers lint format types ci clean
 .NOTPARALLEL:
 
 export DIR PYTHON
@@ -26,6 +26,10 @@ test:  ## all tests: unit, contract, acceptance, faults (ARGS="-k name" for some
 	@.ci/venv test
 	@[ -n "$$QD_TEST_DSN" ] || .ci/mariadb || [ "$$CI" != true ]
 	@$(PY) -m pytest -n $(or $(WORKERS),3) --dist loadfile $(ARGS)
+
+test-servers:  ## contract and chaos over every server, which it fetches into var/servers (SERVERS="mysql97 galera")
+	@.ci/venv test
+	@$(PY) -m tests.servers $(SERVERS) -- -n $(or $(WORKERS),3) --dist loadfile $(ARGS)
 
 lint:  ## ruff, and the rule that imports go down only
 	@.ci/venv test,dev
