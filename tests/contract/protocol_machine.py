@@ -82,6 +82,8 @@ class ProtocolMachine(RuleBasedStateMachine):
         self.owners[0].store.ensure_posts(QUEUES)
         self.posts = self.tables.posts()
         self.caller = self.tables.connect()
+        for queue, most, delay in (("default", None, 0), ("default", 1, 0), ("other", None, 0), ("default", 3, LEASE)):
+            self.enqueue(queue, 2, None, most, delay, 2, True)
 
     def policy(self, queue: str, most: int) -> None:
         """What the configuration says from now on."""

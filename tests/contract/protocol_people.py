@@ -35,6 +35,10 @@ class WholeMachine(ProtocolMachine):
         jobs = sorted(job for job, row in self.model.jobs.items() if not states or row.state() in states)
         return jobs[pick % len(jobs)]
 
+    def queue_of(self, job: int) -> str:
+        """Where it waits or runs."""
+        return self.model.jobs[job].queue
+
     # ------------------------------------------------------------------ time, and owners' deaths
 
     @precondition(_in_state("reserved"))
@@ -56,6 +60,17 @@ class WholeMachine(ProtocolMachine):
         self.tables.move(job := self._job(pick, "ready", "delayed"), -3600.0)
         self.model.jobs[job].later = False
         self.hidden.add(job)
+
+    @precondition(_in_state("reserved"))
+    @rule(pick=PICK, at=OWNERS)
+    def another_takes_over(self, pick: int, at: int) -> None:
+        """The shortest way to two who believe that they hold a job."""
+        job = self._job(pick, "reserved")
+        self.a_lease_runs_out(pick)
+        self.a_person_recovers(queue := self.queue_of(job))
+        for _ in range(len(self.model.ready(queue))):
+            if job in self.model.jobs and self.model.holder(job) is None:
+                self.claim(at, queue, 8, "full")
 
     @rule(at=OWNERS)
     def an_owner_crashes(self, at: int) -> None:
