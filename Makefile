@@ -31,6 +31,11 @@ test-servers:  ## contract and chaos over every server, which it fetches into va
 	@.ci/venv test
 	@$(PY) -m tests.servers $(SERVERS) -- -n $(or $(WORKERS),3) --dist loadfile $(ARGS)
 
+chaos:  ## minutes of everything at once, then the ledger (MINUTES=10 SEED=n DAEMONS=3 JOBS=20000)
+	@.ci/venv test
+	@.ci/mariadb
+	@$(PY) -m tests.faults.chaos $(and $(MINUTES),--minutes $(MINUTES)) $(and $(SEED),--seed $(SEED)) $(and $(DAEMONS),--daemons $(DAEMONS)) $(and $(JOBS),--jobs $(JOBS))
+
 lint:  ## ruff, and the rule that imports go down only
 	@.ci/venv test,dev
 	@$(PY) -m ruff check $(CODE)

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,22 +26,30 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def new_fleet(folder: Path, own_mariadb: Callable[..., MariaDB]) -> Iterator[Callable[..., Fleet]]:
-    """Starts a daemon for each batch size that it is called with."""
+    """Starts a daemon for each batch size that it is called with; further arguments are Fleet's."""
     fleets: list[Fleet] = []
 
-    def start(*batches: object) -> Fleet:
-        fleets.append(Fleet(folder, own_mariadb(), batches))
+    def start(*batches: object, **more: Any) -> Fleet:
+        fleets.append(Fleet(folder, own_mariadb(), batches, **more))
+        fleets[-1].until_ready()
         return fleets[-1]
 
     yield start
     for fleet in fleets:
-        fleet.server.thaw()
+        if fleet.server.running():
+            fleet.server.thaw()
         fleet.end()
 
 
 @pytest.fixture
-def rng() -> random.Random:
-    """Chance with a seed that is printed; QD_FAULT_SEED repeats a run's choices."""
+def seed() -> int:
+    """Of chance, printed; QD_FAULT_SEED repeats a run's choices."""
     seed = int(os.environ.get("QD_FAULT_SEED", random.randrange(1_000_000)))
     print(f"QD_FAULT_SEED={seed}")
+    return seed
+
+
+@pytest.fixture
+def rng(seed: int) -> random.Random:
+    """Chance with that seed."""
     return random.Random(seed)

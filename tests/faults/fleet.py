@@ -1,120 +1,256 @@
-"""Some daemons on one database behind a proxy, and the jobs they are given."""
+"""Some daemons on one database, each behind a proxy and with an account of its own, and the jobs they are given."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
+import threading
 import time
-from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from tests.faults.ledger import Ledger, Wanted
+from tests.faults.handlers import COMMAND
+from tests.faults.jobs import LEASE, QUEUES, NewJob, put
+from tests.faults.ledger import Ledger
 from tests.support.daemon import Daemon, Qd
 from tests.support.mariadb import MariaDB
-from tests.support.proxy import FaultProxy
+from tests.support.proxy import FaultProxy, Rule
+from tests.support.server import PASSWORD
 from tests.support.waiting import wait_for
 
-QUEUES = {"urgent": 4, "default": 3, "once": 1}
-"""The most attempts that each queue allows."""
+WORKERS = (
+    {"queues": ["urgent", "default", "once"], "threads": 3},
+    {"queues": ["once", "default"], "threads": 2},
+    {"queues": ["isolated"], "threads": 1},
+)
 
-LEASE = 6.0
-"""Seconds, in every queue."""
+GRACE = 4.0
+"""Seconds that a stop leaves to running jobs."""
 
 
-@dataclass(frozen=True)
-class NewJob:
-    """What a job is to do, and may do; `max_attempts` None: what its queue allows."""
+class Member:
+    """One daemon of a fleet: whichever process it is now.
 
-    seconds: float = 0.0
-    failures: int = 0
-    queue: str = "default"
-    priority: int = 2
-    max_attempts: int | None = None
+    Attributes:
+        busy: held while something is done to it that it can't be in twice.
+        deaths: exit statuses of processes that ended without having been told to.
+    """
+
+    def __init__(self, fleet: Fleet, number: int, port: int, batch: object, workers: Sequence[dict[str, Any]]) -> None:
+        self._fleet, self.number = fleet, number
+        self.proxy = FaultProxy(port)
+        self.account = f"{fleet.server.prefix}qd{number}"
+        self.busy = threading.Lock()
+        self.deaths: list[tuple[int, int]] = []
+        self._grant()
+        self.config = self._config(batch, workers)
+        self.daemon = self.config.start(ready=False, **self._env())
+
+    def _grant(self) -> None:
+        server, database = self._fleet.server, self._fleet.database
+        server.run(f"CREATE USER IF NOT EXISTS '{self.account}'@'%' IDENTIFIED BY '{PASSWORD}'")
+        server.run(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {database}.* TO '{self.account}'@'%'")
+
+    def _config(self, batch: object, workers: Sequence[dict[str, Any]]) -> Qd:
+        folder = self._fleet.folder / str(self.number)
+        folder.mkdir()
+        qd = Qd(folder, self._fleet.server, self._fleet.database)
+        qd.ledger = self._fleet.ledger.file
+        policy = {"lease": f"{LEASE:g}s", "timeout": "60s", "backoff": {"base": "200ms", "cap": "1s"}}
+        place = {"host": "127.0.0.1", "port": self.proxy.port, "user": self.account, "password": PASSWORD}
+        qd.write(
+            database={**place, "tls": {"mode": "disabled"}, "statement_timeout": "2s"},
+            handlers={
+                "modules": ["tests.faults.handlers"],
+                "commands": {"command": {"argv": ["sh", "-c", COMMAND]}},
+            },
+            queues={queue: {**policy, "max_attempts": most} for queue, most in QUEUES.items()},
+            workers=list(workers),
+            shutdown={"grace": f"{GRACE:g}s"},
+            batch=batch,
+        )
+        return qd
+
+    def _env(self) -> dict[str, str]:
+        """What handlers need for a connection of their own: by the way that their daemon takes."""
+        place = {"host": "127.0.0.1", "port": self.proxy.port, "database": self._fleet.database, "user": self.account}
+        limits = {"connection_timeout": 2, "read_timeout": 2, "write_timeout": 2, "ssl_disabled": True}
+        return {"FAULTS_DATABASE": json.dumps({**place, "password": PASSWORD, **limits})}
+
+    @property
+    def pid(self) -> int:
+        return self.daemon.process.pid
+
+    def start(self) -> None:
+        """Another process in the place of one that has ended."""
+        self.daemon = self.config.start(ready=False, **self._env())
+
+    def kill(self) -> None:
+        """Kills it without warning, and starts another."""
+        self._fleet.ledger.excuses.add(self.pid, "killed", time.time())
+        self.daemon.process.kill()
+        self.daemon.process.wait()
+        self.start()
+
+    def stop(self) -> None:
+        """Stops it in order, and starts another."""
+        cut = self._fleet.ledger.excuses.add(self.pid, "stopped", time.time())
+        ready = bool(self.daemon.notify.times("READY=1"))
+        status = self.daemon.stop(60)
+        cut.end = float("inf")  # what it could not write before its end is taken back by others
+        if status != 0 and (ready or status != -signal.SIGTERM):  # before it listens to signals they just end it
+            self.deaths.append((self.pid, status))
+        self.start()
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It stands still for as long as the block lasts."""
+        cut = self._fleet.ledger.excuses.add(self.pid, "frozen", time.time())
+        self.daemon.send(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.daemon.send(signal.SIGCONT)
+            cut.end = time.time()
+
+    def reload(self, **sections: Any) -> None:
+        """Gives it another configuration."""
+        self.config.write(**sections)
+        if self.daemon.notify.times("READY=1") and self.daemon.alive():
+            self.daemon.send(signal.SIGHUP)
+
+    def tend(self) -> None:
+        """Starts another process where one has ended by itself, as a service manager would."""
+        if self.daemon.alive() or not self.busy.acquire(blocking=False):
+            return
+        try:
+            if not self.daemon.alive():
+                self.deaths.append((self.pid, int(self.daemon.process.returncode)))
+                self.start()
+        finally:
+            self.busy.release()
+
+    def size(self) -> tuple[int, int]:
+        """Its threads and open files."""
+        return self.daemon.threads(), len(os.listdir(f"/proc/{self.pid}/fd"))
+
+
+class Ways:
+    """The proxies of all daemons, as one."""
+
+    def __init__(self, proxies: Sequence[FaultProxy]) -> None:
+        self._proxies = proxies
+
+    @property
+    def rule(self) -> Rule:
+        return self._proxies[0].rule
+
+    @rule.setter
+    def rule(self, rule: Rule) -> None:
+        for proxy in self._proxies:
+            proxy.rule = rule
+
+    @property
+    def cuts(self) -> int:
+        return sum(proxy.cuts for proxy in self._proxies)
+
+    def cut_all(self) -> None:
+        for proxy in self._proxies:
+            proxy.cut_all()
 
 
 class Fleet:
     """One daemon for each batch size that is given.
 
-    Attributes:
-        daemons: those that run now.
+    Args:
+        server: any of the kinds of private server.
+        batches: `batch` of each daemon's configuration.
+        workers: their `workers`.
+        ports: of the server for each daemon, where they don't all use the same.
     """
 
-    def __init__(self, folder: Path, server: MariaDB, batches: Sequence[object]) -> None:
-        self.server, self.database = server, server.new_database()
-        self.proxy = FaultProxy(server.port)
+    def __init__(
+        self,
+        folder: Path,
+        server: MariaDB,
+        batches: Sequence[object],
+        workers: Sequence[dict[str, Any]] = WORKERS,
+        ports: Sequence[int] = (),
+    ) -> None:
+        self.folder, self.server, self.database = folder, server, server.new_database()
         self.ledger = Ledger(server, self.database, folder / "ledger")
-        ledger = folder / "ledger"
-        self._configs = [self._config(folder / str(at), ledger, batch) for at, batch in enumerate(batches)]
-        self.user = self._configs[0].user
-        self.daemons: list[Daemon] = [config.start() for config in self._configs]
+        self.members = [
+            Member(self, number, port, batch, workers)
+            for number, (batch, port) in enumerate(zip(batches, ports or [server.port] * len(batches), strict=True))
+        ]
 
-    def _config(self, folder: Path, ledger: Path, batch: object) -> Qd:
-        folder.mkdir()
-        qd = Qd(folder, self.server, self.database)
-        qd.ledger = ledger
-        policy = {"lease": f"{LEASE:g}s", "timeout": "60s", "backoff": {"base": "200ms", "cap": "1s"}}
-        qd.write(
-            database={"port": self.proxy.port, "tls": {"mode": "disabled"}, "statement_timeout": "2s"},
-            handlers={"modules": ["tests.faults.handlers"]},
-            queues={queue: {**policy, "max_attempts": most} for queue, most in QUEUES.items()},
-            workers=[{"queues": list(QUEUES), "threads": 3}, {"queues": ["once", "default"], "threads": 2}],
-            batch=batch,
-        )
-        return qd
+    def until_ready(self, within: float = 60.0) -> None:
+        """Waits until all daemons have said so."""
+        for member in self.members:
+            wait_for(lambda: member.daemon.notify.times("READY=1"), within, f"daemon {member.number} to be ready")  # noqa: B023
 
-    def enqueue(self, *jobs: NewJob) -> None:
-        """Puts jobs in by plain SQL, committed together."""
-        insert = "INSERT INTO qd_jobs (queue, type, payload, priority, max_attempts) VALUES (%s, 'work', %s, %s, %s)"
-        with closing(self.server.connect(self.database, autocommit=False)) as connection:
-            with closing(connection.cursor()) as cursor:
-                for job in jobs:
-                    payload = json.dumps({"seconds": job.seconds, "failures": job.failures})
-                    cursor.execute(insert, (job.queue, payload, job.priority, job.max_attempts))
-                    self.ledger.wanted[cursor.lastrowid] = Wanted(job.max_attempts or QUEUES[job.queue], job.failures)
-            connection.commit()
+    @property
+    def daemons(self) -> list[Daemon]:
+        """Those that run now."""
+        return [member.daemon for member in self.members]
 
-    def kill(self, number: int) -> None:
-        """Kills one without warning, and starts another in its place."""
-        daemon = self.daemons[number]
-        self.ledger.cut_off.append((daemon.process.pid, time.time()))
-        daemon.process.kill()
-        daemon.process.wait()
-        self.daemons[number] = self._configs[number].start(ready=False)
+    @property
+    def proxy(self) -> Ways:
+        """The ways of all daemons together."""
+        return Ways([member.proxy for member in self.members])
 
-    def freeze(self, number: int) -> Daemon:
-        """Stops one where it stands."""
-        daemon = self.daemons[number]
-        self.ledger.cut_off.append((daemon.process.pid, time.time()))
-        daemon.send(signal.SIGSTOP)
-        return daemon
-
-    def reload(self, number: int, batch: object) -> None:
-        """Another configuration for one of them."""
-        self._configs[number].write(batch=batch)
-        if self.daemons[number].notify.times("READY=1"):
-            self.daemons[number].send(signal.SIGHUP)
-
-    def jobs(self) -> int:
-        """Rows of qd_jobs that are jobs."""
-        return self._configs[0].jobs()
-
-    def until_empty(self, within: float) -> None:
-        """Waits until every job is finished or a dead letter."""
-        wait_for(lambda: self.jobs() == 0, within, "all jobs to be settled")
+    @property
+    def user(self) -> str:
+        """The account of the first, or only, daemon."""
+        return self.members[0].account
 
     def sizes(self) -> list[tuple[int, int]]:
         """Threads and open files of each daemon."""
-        return [(daemon.threads(), len(os.listdir(f"/proc/{daemon.process.pid}/fd"))) for daemon in self.daemons]
+        return [member.size() for member in self.members]
+
+    def enqueue(self, *jobs: NewJob) -> list[int]:
+        """Puts jobs in, committed together; their ids."""
+        return put(self.server, self.database, jobs)
+
+    def jobs(self) -> int:
+        """Rows of qd_jobs that are jobs."""
+        return self.members[0].config.jobs()
+
+    def tend(self) -> None:
+        """Starts daemons again that have ended by themselves."""
+        for member in self.members:
+            member.tend()
+
+    def until_empty(self, within: float) -> None:
+        """Waits until every job is finished or a dead letter."""
+
+        def empty() -> bool:
+            self.tend()
+            return self.jobs() == 0
+
+        wait_for(empty, within, "all jobs to be settled")
+
+    def unexplained_deaths(self) -> list[tuple[int, int]]:
+        """Daemons that ended by themselves though no job had ended them: (pid, status)."""
+        told = self.ledger.deaths()
+        return [death for member in self.members for death in member.deaths if death[0] not in told]
+
+    def excuse_deaths(self) -> None:
+        """Daemons that a job ended are known from its note; call it before the ledger is read."""
+        for pid, at in self.ledger.deaths().items():
+            if pid in {pid for member in self.members for pid, _ in member.deaths}:
+                self.ledger.excuses.add(pid, "killed by a job", at)
 
     def lines(self, event: str) -> list[str]:
         """The log lines of an event, of all daemons that there were."""
-        return [line for config in self._configs for daemon in config.started for line in daemon.lines(event)]
+        started = [daemon for member in self.members for daemon in member.config.started]
+        return [line for daemon in started for line in daemon.lines(event)]
 
     def end(self) -> None:
         """Ends all."""
-        for config in self._configs:
-            config.end()
-        self.proxy.close()
+        for member in self.members:
+            member.config.end()
+            member.proxy.close()

@@ -1,145 +1,80 @@
-"""What handlers wrote down and what triggers saw of the rows, held against the two promises."""
+"""What handlers wrote down and what triggers saw of the rows, held against the promises."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
 
+from tests.faults.audit import Audit
+from tests.faults.excuses import Excuses
+from tests.faults.story import Line, Story
 from tests.support.server import Server
-
-AUDIT = (
-    "CREATE TABLE audit (n BIGINT AUTO_INCREMENT PRIMARY KEY, what VARCHAR(8), job BIGINT UNSIGNED, "
-    "attempts INT, crashes INT, owner VARCHAR(255), at TIMESTAMP(6) DEFAULT CURRENT_TIMESTAMP(6))",
-    "CREATE TRIGGER audit_delete AFTER DELETE ON qd_jobs FOR EACH ROW INSERT INTO audit "
-    "(what, job, attempts, crashes, owner) VALUES ('gone', OLD.id, OLD.attempts, OLD.crashes, OLD.reserved_by)",
-    "CREATE TRIGGER audit_update AFTER UPDATE ON qd_jobs FOR EACH ROW INSERT INTO audit "
-    "(what, job, attempts, crashes, owner) VALUES ('update', NEW.id, NEW.attempts, NEW.crashes, NEW.reserved_by)",
-    "CREATE TRIGGER audit_bury AFTER INSERT ON qd_failed_jobs FOR EACH ROW INSERT INTO audit "
-    "(what, job, attempts, crashes, owner) VALUES ('buried', NEW.job_id, NEW.attempts, 0, NEW.reserved_by)",
-)
-
-
-AT_ITS_START = 1.0
-"""Seconds from a claim's COMMIT to the handler's first line, at most, on a busy machine. A process that is
-cut off within them has spent the attempt, and nobody can say whether the handler had begun."""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What was asked of a job."""
-
-    max_attempts: int
-    failures: int
-
-
-class Line(NamedTuple):
-    """What a handler wrote down."""
-
-    what: str
-    attempt: int
-    token: str
-
-
-@dataclass
-class Story:
-    """All that is known of one job.
-
-    Attributes:
-        row: what happened to its row: (what, attempts, crashes, owner).
-        reason: of its dead letter, or None.
-        owner_cut_off: one of its owners was killed or frozen, maybe before it could write an end.
-        cut_at_its_start: the owner in whose name it was buried was cut off in the moment of the claim.
-    """
-
-    wanted: Wanted
-    lines: list[Line] = field(default_factory=list)
-    row: list[tuple[str, int, int, str | None]] = field(default_factory=list)
-    reason: str | None = None
-    cut_at_its_start: bool = False
-    owner_cut_off: bool = False
-
-    def tokens(self, what: str) -> list[str]:
-        return [line.token for line in self.lines if line.what == what]
-
-    def wrongs(self, *, calm: bool) -> list[str]:
-        """Which promises were broken, in words.
-
-        Args:
-            calm: no daemon was harmed: then there is no excuse for a second run either.
-        """
-        starts, ends = self.tokens("start"), self.tokens("end")
-        gone = [owner for what, _, _, owner in self.row if what == "gone"]
-        found = {
-            f"its row was deleted {len(gone)} times": len(gone) != 1,
-            "one claim was started twice": len(set(starts)) != len(starts),
-            "it was started more often than it may be": len(starts) > self.wanted.max_attempts,
-            "more attempts were counted than it has": max(row[1] for row in self.row) > self.wanted.max_attempts,
-        }
-        if self.reason is None:
-            found["it was finished by one who had not run it to its end"] = bool(gone) and gone[0] not in ends
-        else:
-            found |= self._wrongs_of_dead_letter()
-        if calm:
-            found |= {
-                "it was run again after its end": len(ends) > 1,
-                "a crash was counted": any(crashes for _, _, crashes, _ in self.row),
-                "it became a dead letter without having failed": self.reason not in (None, "error"),
-            }
-        return [wrong for wrong, broken in found.items() if broken]
-
-    def _wrongs_of_dead_letter(self) -> dict[str, bool]:
-        owner = next((row[3] for row in self.row if row[0] == "buried"), None)
-        failed = owner in self.tokens("fail")
-        return {
-            f"dead letter of reason {self.reason}, but it failed": failed
-            and self.reason != "error"
-            and not (self.reason == "lost" and self.owner_cut_off),
-            "dead letter of reason error, but it didn't fail": not failed and self.reason == "error",
-            "a dead letter though it was never started": not self.tokens("start") and not self.cut_at_its_start,
-        }
 
 
 class Ledger:
-    """The jobs of one test.
+    """The jobs of one database.
 
     Args:
         file: what the handlers write.
+
+    Attributes:
+        excuses: what was done to daemons.
     """
 
     def __init__(self, server: Server, database: str, file: Path) -> None:
-        self._server, self._database, self._file = server, database, file
-        self.wanted: dict[int, Wanted] = {}
-        self.cut_off: list[tuple[int, float]] = []
-        """Pids of daemons that were killed or frozen, and when (Unix time)."""
-        for statement in AUDIT:
-            server.run(statement, (), database)
-
-    def wrongs(self, *, calm: bool) -> dict[int, tuple[list[str], Story]]:
-        """The jobs with which something is wrong."""
-        stories = self.stories()
-        told = {job: (story.wrongs(calm=calm), story) for job, story in stories.items()}
-        return {job: (wrongs, story) for job, (wrongs, story) in told.items() if wrongs}
+        self.audit, self.file = Audit(server, database), file
+        self.excuses = Excuses()
 
     def stories(self) -> dict[int, Story]:
         """Every job's; call it once all are settled."""
-        stories: dict[int, Story] = {job: Story(wanted) for job, wanted in self.wanted.items()}
-        for text in self._file.read_text().splitlines():
-            job, what, attempt, token = text.split()
-            stories[int(job)].lines.append(Line(what, int(attempt), token))
-        rows = self._sql("SELECT job, UNIX_TIMESTAMP(at), what, attempts, crashes, owner FROM audit ORDER BY n")
-        for job, at, *row in (row for row in rows if row[0] in stories):
-            stories[job].row.append(tuple(row))
-            moments = [when for pid, when in self.cut_off if f":{pid}:" in (row[3] or "")]
-            stories[job].owner_cut_off |= bool(moments)
-            in_the_moment = any(float(at) <= when + 0.1 <= float(at) + AT_ITS_START for when in moments)
-            stories[job].cut_at_its_start |= row[0] == "update" and in_the_moment
-        dead = self._sql("SELECT job_id, reason FROM qd_failed_jobs")
-        for job, reason in dead:
-            stories[job].reason = str(reason)
-        assert max(Counter(job for job, _ in dead).values(), default=1) == 1, "one job, two dead letters"
+        stories = {job: Story(asked, self.excuses) for job, asked in self.audit.asked().items()}
+        for job, line in self.lines():
+            stories[job].lines.append(line)
+        for story in stories.values():
+            story.lines.sort(key=lambda line: line.at)
+        for job, entry in self.audit.entries():
+            stories[job].row.append(entry)
+        for job, token in self.audit.effects():
+            stories[job].effects.append(token)
         return stories
 
-    def _sql(self, sql: str) -> list[tuple[Any, ...]]:
-        return self._server.run(sql, (), self._database)
+    def lines(self) -> list[tuple[int, Line]]:
+        """What the handlers wrote down, so far."""
+        texts = self.file.read_text().splitlines() if self.file.exists() else []
+        return [_line(*text.split()) for text in texts]
+
+    def wrongs(self, *, calm: bool = True) -> dict[int, tuple[list[str], Story]]:
+        """The jobs with which a promise was broken."""
+        told = {job: (story.wrongs(), story) for job, story in self.stories().items()}
+        return {job: (wrongs, story) for job, (wrongs, story) in told.items() if wrongs}
+
+    def deaths(self) -> dict[int, float]:
+        """The processes that a job ended, and when."""
+        return {line.pid: line.at for _, line in self.lines() if line.what == "die"}
+
+
+def shared_tokens(stories: dict[int, Story]) -> list[str]:
+    """Tokens that more than one claim bore: those of one claim are of one queue and one moment."""
+    seen: dict[str, list[tuple[str, float]]] = {}
+    for story in stories.values():
+        for token, claim in story.claims().items():
+            seen.setdefault(token, []).append((story.asked.queue, claim.at))
+    return [token for token, claims in seen.items() if len({queue for queue, _ in claims}) > 1]
+
+
+def count(stories: dict[int, Story]) -> Counter[str]:
+    """How many of everything."""
+    counted: Counter[str] = Counter()
+    for story in stories.values():
+        counted["jobs"] += 1
+        counted.update(f"handler: {line.what}" for line in story.lines)
+        counted.update(f"row: {entry.what}" for entry in story.row)
+        counted.update(f"second start: {cause}" for cause in story.second_starts())
+        if (buried := story.buried) is not None:
+            counted[f"dead letter: {buried.reason}"] += 1
+            counted["never started"] += story.never_started()
+    return counted
+
+
+def _line(job: str, what: str, attempt: str, token: str, at: str, pid: str) -> tuple[int, Line]:
+    return int(job), Line(what, int(attempt), token, float(at), int(pid))

@@ -1,0 +1,42 @@
+"""Harm to the daemons. The first of a fleet is spared what costs leases: its counters must tell the truth."""
+
+from __future__ import annotations
+
+import random
+
+from tests.faults.harms.base import Harms, Lasting
+from tests.faults.jobs import DEADLY_POISON, LEASE, NewJob
+
+
+class DaemonHarms(Harms):
+    """What operators, the kernel and handlers do to them."""
+
+    def daemon_killed(self, rng: random.Random) -> Lasting:
+        """kill -9, and started again."""
+        with self.member(rng, first=1) as member:
+            member.kill()
+        yield 0.0
+
+    def daemon_frozen(self, rng: random.Random) -> Lasting:
+        """It stands still for up to two leases, which is long enough to lose them."""
+        seconds = rng.choice([rng.uniform(0.1, 2.0), rng.uniform(LEASE, 2 * LEASE)])
+        with self.member(rng, first=1) as member, member.frozen():
+            yield seconds
+
+    def daemon_stopped(self, rng: random.Random) -> Lasting:
+        """It is stopped in order, whatever it is at, and started again."""
+        with self.member(rng, first=1) as member:
+            member.stop()
+        yield 0.0
+
+    def reloaded(self, rng: random.Random) -> Lasting:
+        """It gets another configuration: other batches, other numbers of threads."""
+        with self.member(rng) as member:
+            workers = [{**worker, "threads": rng.choice([1, 2, 3])} for worker in member.config.config["workers"]]
+            member.reload(batch=rng.choice(["auto", 5, 50]), workers=workers)
+        yield 0.0
+
+    def poisoned(self, rng: random.Random) -> Lasting:
+        """Jobs are put in that end the process that runs them."""
+        self.fleet.enqueue(*[NewJob(type="poison", does=rng.choice(DEADLY_POISON), queue="isolated") for _ in range(3)])
+        yield 0.0

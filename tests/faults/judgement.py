@@ -1,0 +1,99 @@
+"""What came of a campaign: which promises were broken, and the numbers for a reader."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from tests.faults.counters import disagreements
+from tests.faults.fleet import Fleet
+from tests.faults.harm import Harm
+from tests.faults.ledger import count, shared_tokens
+from tests.faults.story import Story
+
+
+class Judgement:
+    """Reads the ledger once all is settled.
+
+    Attributes:
+        stories: of all jobs.
+        broken: each broken promise, in words.
+    """
+
+    def __init__(self, fleet: Fleet, harm: Harm | None = None) -> None:
+        fleet.excuse_deaths()
+        self._harm = harm
+        self.stories = fleet.ledger.stories()
+        self.wrongs = {job: wrongs for job, story in self.stories.items() if (wrongs := story.wrongs())}
+        self.counted = count(self.stories)
+        self.broken = [*self._broken(fleet)]
+
+    def _broken(self, fleet: Fleet) -> Iterator[str]:
+        for job, wrongs in sorted(self.wrongs.items()):
+            yield f"job {job}: {'; '.join(wrongs)}\n{told(self.stories[job])}"
+        for token in shared_tokens(self.stories):
+            yield f"token {token} was used twice"
+        for pid, status in fleet.unexplained_deaths():
+            yield f"daemon {pid} ended by itself with status {status}"
+        yield from disagreements(fleet.members[0], self.stories)
+        for trouble in self._harm.troubles if self._harm else []:
+            yield f"the test itself failed: {trouble}"
+
+    def longest_wait(self) -> float:
+        """Seconds from a server's return to the next claim, the longest of all; 0.0: it was never away."""
+        claims = sorted(entry.at for story in self.stories.values() for entry in story.row if entry.what == "claim")
+        ends = [outage.end for outage in self._harm.outages] if self._harm else []
+        return max((next((at for at in claims if at >= end), end) - end for end in ends), default=0.0)
+
+    def printed(self) -> str:
+        """The ledger, to be read."""
+        counted = self.counted
+        lines = [
+            f"jobs            {counted['jobs']}",
+            f"starts          {counted['handler: start']}  (ends {counted['handler: end']}, failures "
+            f"{counted['handler: fail']}, interrupted {counted['handler: cut']}, snoozed {counted['handler: snooze']}, "
+            f"died {counted['handler: die']}, told that the lease was lost {counted['handler: fenced']})",
+            f"claims          {counted['row: claim']}  (given back uncounted {counted['row: release']}, retried "
+            f"{counted['row: retry']}, taken back by a sweep {counted['row: reclaim']})",
+            f"finished        {counted['row: gone'] - counted['row: buried']}",
+            f"dead letters    {_listed(counted, 'dead letter: ')}",
+            f"second starts   {_listed(counted, 'second start: ')}",
+            f"never started   {counted['never started']}  (their daemons were cut off before the first line)",
+            f"lost            {self._that('it was lost')}",
+            f"settled twice   {self._that('its row was deleted') + self._that('its row was seen again')}",
+            f"broken promises {len(self.broken)}",
+        ]
+        if self._harm:
+            lines += [
+                f"harms           {sum(self._harm.done.values())}: {_listed(self._harm.done, '')}",
+                f"outages         {len(self._harm.outages)}, longest wait for a claim {self.longest_wait():.1f} s",
+            ]
+        return "\n".join(lines)
+
+    def _that(self, beginning: str) -> int:
+        return sum(any(wrong.startswith(beginning) for wrong in wrongs) for wrongs in self.wrongs.values())
+
+
+def told(story: Story) -> str:
+    """One job's story, in the order of the clock."""
+    lines = [
+        (line.at, f"handler {line.what}, attempt {line.attempt}, pid {line.pid}, {line.token}") for line in story.lines
+    ]
+    rows = [
+        (entry.at, f"row {entry.what}{f' ({entry.reason})' if entry.reason else ''}, attempts {entry.attempts}, "
+                   f"crashes {entry.crashes}, by {entry.writer}, {entry.owner}")
+        for entry in story.row
+    ]  # fmt: skip
+    pids = {token.split(":")[1] for token in story.claims()}
+    cuts = [
+        (cut.begin, f"pid {cut.pid} {cut.why} until {cut.end:.3f}")
+        for cut in story.excuses.cut_off
+        if str(cut.pid) in pids
+    ]
+    asked = f"    {story.asked.type} in {story.asked.queue}, {story.most} attempts, {story.asked.payload}"
+    return "\n".join([asked, *(f"    {at:.3f} {text}" for at, text in sorted(lines + rows + cuts))])
+
+
+def _listed(counted: Counter[str], prefix: str) -> str:
+    found = sorted((name.removeprefix(prefix), n) for name, n in counted.items() if name.startswith(prefix))
+    return ", ".join(f"{name} {n}" for name, n in found) or "none"
