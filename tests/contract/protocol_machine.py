@@ -59,6 +59,7 @@ class ProtocolMachine(RuleBasedStateMachine):
 
     Attributes:
         claims: every claim of an owner that hasn't crashed since; most aren't the newest of their job.
+        newest: each job's newest token.
         hidden: ready jobs that may lie below a low watermark until a full look.
     """
 
@@ -67,6 +68,7 @@ class ProtocolMachine(RuleBasedStateMachine):
         self.bench, self.tables, self.path = bench, tables, path
         self.model = Model()
         self.claims: list[Held] = []
+        self.newest: dict[int, str] = {}
         self.hidden: set[int] = set()
         self.numbers = 0
         self.policies: dict[str, QueueConfig] = {}
@@ -108,9 +110,7 @@ class ProtocolMachine(RuleBasedStateMachine):
         for job, row in jobs.items():
             assert (row.lane == 1) == (row.owner is not None)
             assert row.attempts == self.model.claims[job] - self.model.refunds[job]
-        alive = [(row.owner, job) for job, row in jobs.items() if row.state() == "reserved"]
-        newest = {held.job.id: held.job.token for held in self.claims}
-        assert all(newest.get(job, owner) == owner for owner, job in alive), "a lease that isn't its newest claim's"
+            assert row.owner in (None, self.newest.get(job)), "held by another claim than its newest"
         assert self.tables.posts() == self.posts
 
     @invariant()
@@ -241,6 +241,7 @@ class ProtocolMachine(RuleBasedStateMachine):
         assert job.attempt <= self.model.limit(row)
         self.model.claimed(job.id, job.token)
         self.claims.append(Held(job, at))
+        self.newest[job.id] = job.token
         self.hidden.discard(job.id)
 
     # ------------------------------------------------------------------ renewing
