@@ -112,7 +112,8 @@ class Daemon:
     def run(self, config: Config) -> int:
         """From the configuration to the end of the stop; the exit status."""
         scrub(os.environ)
-        setup = Setup(config, self._handlers(config), open_database(config.database, self._events))
+        events = Withheld(self._events)  # a wrong password is said once, as what keeps it from starting
+        setup = Setup(config, self._handlers(config), open_database(config.database, events), events.release)
         self._metrics = Metrics(config, setup.registry, self._engines, self._fault("metrics"))
         self._metrics.show_depths(self._engines.depths)
         self._events.listen(self._metrics)
@@ -164,7 +165,9 @@ class Daemon:
         except SetupWrong as error:
             raise CannotStart("database", str(error), EX_CONFIG) from error
         except StoreError:  # away: said by the database itself; the engine goes on asking
+            setup.adopted()
             return False
+        setup.adopted()
         return True
 
     def _await_first_count(self) -> None:

@@ -116,7 +116,7 @@ def test_without_skip_locked_committed_jobs_run_while_a_producer_keeps_its_inser
         wait_for(lambda: len(qd.ran("end")) == 6, 5, "the late one to run")
     assert daemon.metric('qd_workers{state="idle",worker="default"}') == 4.0
     assert claim_path(daemon.get("/metrics")[1]) == "conditional"
-    assert not [line for line in daemon.said().splitlines() if " ERROR " in line]
+    assert not [line for line in daemon.said().splitlines() if "level=error" in line]
     assert qd.jobs() == 0 and daemon.stop() == 0
 
 
