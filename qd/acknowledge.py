@@ -45,10 +45,7 @@ HELD_UP = (
     "commit or roll back before it returns"
 )
 
-FAILURES: dict[OutcomeKind, type[JobFailed]] = {
-    OutcomeKind.TIMEOUT: JobTimedOut,
-    OutcomeKind.CRASHED: JobCrashed,
-}
+FAILURES: dict[OutcomeKind, type[JobFailed]] = {OutcomeKind.TIMEOUT: JobTimedOut}
 
 
 class Acknowledger:
@@ -175,7 +172,10 @@ def _ending(settlement: Settlement, buried: bool) -> AttemptEnded:
     if kind is OutcomeKind.RELEASED and not buried:
         return _released(job, outcome)
     retry_in = None if buried else settlement.delay
-    return FAILURES.get(kind, JobFailed)(*who, error=outcome.error or _cut_off(outcome), retry_in=retry_in)
+    error = outcome.error or _cut_off(outcome)
+    if kind is OutcomeKind.CRASHED:
+        return JobCrashed(*who, error=error, retry_in=retry_in, signal=outcome.signal)
+    return FAILURES.get(kind, JobFailed)(*who, error=error, retry_in=retry_in)
 
 
 def _released(job: ClaimedJob, outcome: Outcome) -> JobReleased:

@@ -134,6 +134,8 @@ class JobTimedOut(JobFailed):
 class JobCrashed(JobFailed):
     NAME: ClassVar[str | None] = "job.crashed"
     OUTCOME: ClassVar[str] = "crashed"
+    signal: str | None = None
+    """The one that killed it, by name; None: it ended by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +279,23 @@ class WorkerReplaced(Event):
     worker: str
     job_id: int
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChildrenFailing(Event):
+    """Child processes for handlers can't be started: said once until they can, or the reason is another."""
+
+    NAME: ClassVar[str | None] = "child.start_failed"
+    LEVEL: ClassVar[Level] = "error"
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChildrenRestored(Event):
+    """They can be started again."""
+
+    NAME: ClassVar[str | None] = "child.start_restored"
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,7 @@ class Outcome:
         delay: seconds that the handler asked for (Retry, Snooze), else None.
         result: what the handler returned, to be logged.
         seconds: how long the handler ran.
+        signal: the one that killed its process, by name.
     """
 
     kind: OutcomeKind
@@ -93,6 +94,7 @@ class Outcome:
     delay: float | None = None
     result: str | None = None
     seconds: float = 0.0
+    signal: str | None = None
 
 
 class Action(Enum):

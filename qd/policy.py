@@ -12,6 +12,9 @@ HAND_BACK_DELAY = 1.0
 """Seconds until a job is due that ran until a stop cut it off (DESIGN: no second run while the
 first may still act)."""
 
+NO_CHILD_DELAY = 10.0
+"""Seconds until a job is due again that must run in a child process of its own, when none can be started."""
+
 UNKNOWN_TYPE_DELAY = 5.0
 """Seconds until a job of unknown type is looked at again."""
 
@@ -56,9 +59,9 @@ def abandoned(job: ClaimedJob, outcome: Outcome, max_attempts: int, backoff: Bac
     return replace(wanted, delay=max(wanted.delay, HAND_BACK_DELAY))
 
 
-def unstarted(job: ClaimedJob) -> Settlement:
-    """For a job that was claimed but never started: given back uncounted, due now."""
-    return Settlement(job, Action.RELEASE, Outcome(OutcomeKind.RELEASED))
+def unstarted(job: ClaimedJob, delay: float = 0.0) -> Settlement:
+    """For a job that was claimed but never started: given back uncounted, due after so many seconds."""
+    return Settlement(job, Action.RELEASE, Outcome(OutcomeKind.RELEASED), delay=delay)
 
 
 def unknown_type(job: ClaimedJob, known: str) -> Settlement:

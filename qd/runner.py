@@ -1,5 +1,8 @@
 """One job's run on a worker's thread: from the claimed row to the settlement that its end wants.
 
+Also decides where a handler runs: in the thread, in the thread's own child process, or, where an
+earlier run took its process down, in a child process that is started for it alone (quarantine).
+
 May import: acknowledge, batch, bell, lease, executors, registry, config, store protocol and the pure modules.
 """
 
@@ -15,17 +18,22 @@ from qd.clock import monotonic
 from qd.config.model import QueueConfig
 from qd.errors import BadInput
 from qd.events import Events, JobStarted, JobSucceeded, Problem, TypeUnknown
-from qd.executors import Attempt, Timekeeper
+from qd.executors import Attempt, Child, Children, Home, Place, Timekeeper
 from qd.gate import Gate
 from qd.identity import Identity
 from qd.job import ClaimedJob, Job
 from qd.lease import Lease, LeaseKeeper
 from qd.outcome import Outcome, OutcomeKind, Reason, Settlement
 from qd.payload import decode
-from qd.policy import limit, settlement, unknown_type
+from qd.policy import NO_CHILD_DELAY, limit, settlement, unknown_type, unstarted
 from qd.pulse import Pulse
 from qd.registry import Handler, Registry
 from qd.store.protocol import Finisher, Renewal
+
+NOT_IN_CHILD = (
+    "a child process doesn't know it: it must be registered by a module of handlers.modules, not by the main "
+    "program; its jobs are handed back"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +43,7 @@ class Shop:
     Attributes:
         patience: seconds that a round of statements may take at its worst.
         finish: how `job.complete` ends a job inside the handler's transaction.
+        children: starts child processes for handlers.
     """
 
     policies: Mapping[str, QueueConfig]
@@ -48,23 +57,40 @@ class Shop:
     sizes: Mapping[str, BatchSize]
     patience: float
     finish: Finisher
+    children: Children
 
 
 class Runner:
     """Runs the jobs of one thread, one after the other.
+
+    Args:
+        home: the thread's own child process, or None: handlers run in the thread.
+        label: the thread's name.
 
     Attributes:
         attempt: the run that is going on, or None.
         lease: its lease.
     """
 
-    def __init__(self, shop: Shop, acknowledger: Acknowledger, pulse: Pulse) -> None:
+    def __init__(
+        self, shop: Shop, acknowledger: Acknowledger, pulse: Pulse, home: Home | None = None, label: str = ""
+    ) -> None:
         self._shop, self._acknowledger, self._pulse = shop, acknowledger, pulse
+        self._home, self._label = home, label
+        self._guest: Child | None = None
+        self._unknown: set[str] = set()
         self.attempt: Attempt | None = None
         self.lease: Lease | None = None
 
+    def tidy(self) -> None:
+        """Ends the child that was started for one job alone; to be called once that job's end is written."""
+        guest, self._guest = self._guest, None
+        if guest is not None:
+            guest.retire()
+
     def run(self, lease: Lease) -> Done | None:
-        """Runs one claimed job; its end, or None where the job settled itself or was lost."""
+        """Runs one claimed job; its end, or None where there is nothing to settle: it settled itself, was lost,
+        or could not be started and was handed back."""
         claimed, shop = lease.job, self._shop
         handler = shop.registry.get(claimed.type)
         if handler is None:
@@ -75,13 +101,51 @@ class Runner:
             payload = decode(claimed.payload)
         except BadInput as error:
             return lease, self._decided(claimed, Outcome(OutcomeKind.REJECTED, Reason.PAYLOAD, error=str(error)))
-        return self._run_handler(lease, handler, payload)
+        if handler.argv is not None or (self._home is None and not self._in_quarantine(claimed)):
+            return self._run_handler(lease, handler, payload, None)
+        return self._run_in_child(lease, handler)
 
-    def _run_handler(self, lease: Lease, handler: Handler, payload: object) -> Done | None:
+    def _in_quarantine(self, claimed: ClaimedJob) -> bool:
+        """Whether it must run in a child of its own: an earlier run took its process down."""
+        return claimed.crashes > 0 and self._shop.policies[claimed.queue].quarantine == "child"
+
+    def _run_in_child(self, lease: Lease, handler: Handler) -> Done | None:
+        """In the thread's own child, or one that is started for it and ended with it."""
+        child = self._own_child() if not self._in_quarantine(lease.job) else self._start_alone(lease.job)
+        if child is None or not self._is_known(handler.name, child):
+            self._hand_back(lease)
+            return None
+        memory = self._shop.policies[lease.job.queue].memory
+        return self._run_handler(lease, handler, None, Place(child, lease.job.lease, memory))
+
+    def _own_child(self) -> Child | None:
+        return self._home.child if self._home is not None and self._home.alive() else None
+
+    def _is_known(self, type_: str, child: Child) -> bool:
+        if type_ not in child.types and type_ not in self._unknown:
+            self._unknown.add(type_)
+            self._shop.events.publish(Problem(f"handler {type_}", NOT_IN_CHILD))
+        return type_ in child.types
+
+    def _start_alone(self, claimed: ClaimedJob) -> Child | None:
+        def turn() -> None:
+            self._pulse.beat(self._shop.patience)
+
+        gate = self._shop.gate
+        self._guest = self._shop.children.start(f"{self._label} job {claimed.id}", turn, lambda: gate.closed)
+        return self._guest
+
+    def _hand_back(self, lease: Lease) -> None:
+        """Never started, so no attempt is spent."""
+        delay = 0.0 if self._shop.gate.closed else NO_CHILD_DELAY
+        self._acknowledger.settle([(lease, unstarted(lease.job, delay))])
+        self._shop.gate.refund(1)
+
+    def _run_handler(self, lease: Lease, handler: Handler, payload: object, place: Place | None) -> Done | None:
         claimed, shop = lease.job, self._shop
         policy = shop.policies[claimed.queue]
         job = self._view(lease, payload, policy)
-        attempt = Attempt(job, handler, claimed.payload)
+        attempt = Attempt(job, handler, claimed.payload, place=place)
         lease.view, self.lease, self.attempt = job, lease, attempt
         self._pulse.beat(policy.timeout + attempt.kill_grace + shop.patience)
         shop.events.publish(self._started(claimed))

@@ -1,11 +1,13 @@
 """One worker thread: looks, claims, runs, settles, for its queues in strict order.
 
-May import: runner and below. Owns: its store (connection), its pulse, its state.
+May import: runner and below. Owns: its store (connection), its pulse, its state, and with
+`executor: process` its child process.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from qd.acknowledge import Acknowledger
 from qd.backoff import Backoff
@@ -15,6 +17,8 @@ from qd.clock import monotonic
 from qd.config.model import WorkerConfig
 from qd.errors import StoreError, TransactionFailed
 from qd.events import JobsClaimed, Problem
+from qd.executors import Home
+from qd.executors.child import POLITE
 from qd.failure import class_name
 from qd.job import ClaimedJob
 from qd.lease import Lease
@@ -31,6 +35,10 @@ IDLE_TURN = 1.0
 
 BETWEEN_CLAIMS = Backoff(base=0.02, factor=2.0, cap=3.0, jitter=0.5)
 """Between tries to look or claim while the database says no."""
+
+
+class NoChild(Exception):
+    """The child process that jobs run in can't be started."""
 
 
 class Worker:
@@ -53,8 +61,15 @@ class Worker:
         self._looked_at = 0.0
         self._dry: set[tuple[str, int]] = set()
         self._acknowledger = Acknowledger(store, shop.keeper, shop.events, shop.gate, self._turn)
-        self.runner = Runner(shop, self._acknowledger, self.pulse)
+        self._home = self._own_home(config)
+        self.runner = Runner(shop, self._acknowledger, self.pulse, self._home, name)
         self.thread = threading.Thread(target=self._run, name=f"qd {name}", daemon=True)
+
+    def _own_home(self, config: WorkerConfig) -> Home | None:
+        children = self._shop.children
+        if config.executor == "thread" or not children.needed:
+            return None
+        return Home(children, self.name, config.max_jobs, config.max_memory)
 
     def start(self) -> None:
         """Starts the thread."""
@@ -75,6 +90,8 @@ class Worker:
             except BaseException as error:  # thrown in, late, by what a handler left behind: must not end the thread
                 self._shop.events.publish(Problem(f"worker {self.name}", f"hit by a stray {class_name(error)}"))
                 self._back_off(6)
+        if self._home is not None:
+            self._home.close(max(0.0, min(POLITE, self._shop.gate.deadline - monotonic())))
         self._store.close()
 
     def _rounds(self) -> None:
@@ -86,6 +103,9 @@ class Worker:
                 failures = 0
                 if not worked:
                     break
+            except NoChild:  # said where they are started
+                failures += 1
+                self._back_off(failures + 3)
             except TransactionFailed:  # somebody was in the way: again, soon
                 failures = min(failures + 1, 4)
                 self._back_off(failures)
@@ -100,6 +120,10 @@ class Worker:
     def _round(self) -> bool:
         """One claim and its work, or one wait; False: there was nothing and no wait is wanted."""
         self._store.resolve()
+        if not self._housed(self._leaving):
+            if self._leaving() or self._shop.gate.leave_when_empty:  # nobody waits for better times
+                return False
+            raise NoChild
         claimed = self._claim()
         if claimed:
             self.state = "busy"
@@ -113,9 +137,13 @@ class Worker:
         self._rest()
         return True
 
+    def _housed(self, unwanted: Callable[[], bool]) -> bool:
+        """Whether there is a child to run jobs in, where they run in one: before any is claimed."""
+        return self._home is None or self._home.ready(self._turn, unwanted)
+
     def _rest(self) -> None:
         """Waits at the bell. Doesn't look by itself: one poller looks for all."""
-        while not self._leaving():
+        while not self._leaving() and (self._home is None or self._home.alive()):
             self._turn()
             if (look := self._shop.bell.wait(self._waiter, IDLE_TURN)) is not None:
                 self._remember(look)
@@ -203,6 +231,7 @@ class Worker:
             raise
         finally:
             self.batch = None
+            self.runner.tidy()
 
     def _work_through(self, batch: Batch) -> None:
         first = True
@@ -211,6 +240,10 @@ class Worker:
                 self._hand_back([lease, *batch.take_unstarted(all_of_it=True)])
             elif not first and (late := batch.take_unstarted()):
                 self._hand_back([lease, *late])
+            elif not first and not self._housed(
+                lambda: self._shop.gate.closed
+            ):  # the job before took the child with it
+                self._hand_back([lease, *batch.take_unstarted(all_of_it=True)])
             else:
                 self._one(lease, batch)
             first = False

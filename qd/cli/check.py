@@ -123,6 +123,30 @@ def of_handlers(config: Config) -> Iterator[Finding]:
         yield Finding("warn", "handlers", "there is none: name modules or commands in `handlers:`")
     yield from _of_declared_queues(config, registry)
     yield from of_series(config, registry)
+    yield from of_children(config, registry)
+
+
+def of_children(config: Config, registry: Registry) -> Iterator[Finding]:
+    """Whether a child process for handlers can be started, where any would run in one."""
+    from qd.clock import monotonic
+    from qd.events import Events
+    from qd.executors import Children
+    from qd.executors.children import modules_of
+
+    in_processes = any(worker.executor == "process" for worker in config.workers)
+    in_quarantine = any(queue.quarantine == "child" for queue in config.queues.values())
+    if not any(handler.function for handler in registry.handlers()) or not (in_processes or in_quarantine):
+        return
+    children, began = Children(modules_of(config.handlers.modules, registry), None, Events()), monotonic()
+    child = children.start("check", lambda: None)
+    if child is None:
+        use = "executor: process" if in_processes else "quarantine: child"
+        yield Finding("FAIL" if in_processes else "warn", "children", f"{use} needs them: {children.problem}")
+        return
+    size = child.memory()
+    child.retire()
+    took = f"a child process for handlers starts in {spell(round(monotonic() - began, 2))}"
+    yield Finding("ok", "children", took if size is None else f"{took} and takes {size >> 20} MiB of memory")
 
 
 def of_series(config: Config, registry: Registry) -> Iterator[Finding]:

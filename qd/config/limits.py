@@ -72,12 +72,16 @@ def _seconds(value: float) -> str:
     return "0s" if value == 0 else spell(value)
 
 
+def _plain(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:g}"
+
+
 def _bytes(value: float) -> str:
     mebibytes = int(value) >> 20
     return f"{mebibytes >> 10}GiB" if mebibytes % 1024 == 0 else f"{mebibytes}MiB"
 
 
-_SPELLINGS: dict[str, Callable[[float], str]] = {"": lambda value: f"{value:g}", "s": _seconds, "B": _bytes}
+_SPELLINGS: dict[str, Callable[[float], str]] = {"": _plain, "s": _seconds, "B": _bytes}
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,8 @@ class WorkerConfig(Section):
     queues: tuple[QueueName, ...] = ("default",)
     threads: Threads | ThreadRange = 4
     executor: Literal["thread", "process"] = "thread"
+    max_jobs: Annotated[int, Between(1, 1_000_000_000)] = 1000
+    max_memory: Annotated[Bytes, Between(1 << 20, 1 << 40, "B")] = 128 << 20
 
     @property
     def label(self) -> str:

@@ -107,9 +107,8 @@ def _queues(draft: Draft) -> None:
         path = ("queues", name)
         base, cap = (*path, "backoff", "base"), (*path, "backoff", "cap")
         _ordered(draft, base, queue.backoff.base, cap, queue.backoff.cap)
-        if draft.given((*path, "memory")) and draft.sound((*path, "memory")):
-            words = "needs executor: process, which is not in this version; leave it null"
-            draft.wrong((*path, "memory"), words)
+        if draft.given((*path, "memory")) and draft.sound((*path, "memory"), ("workers",)):
+            _memory(draft, name)
     _leases(draft)
 
 
@@ -160,9 +159,23 @@ def _workers(draft: Draft) -> None:
         if not isinstance(worker.threads, int):
             threads = (*here, "threads")
             _ordered(draft, (*threads, "min"), worker.least, (*threads, "max"), worker.most, unit="")
-        if draft.sound((*here, "executor")) and worker.executor == "process":
-            words = "process is not in this version; write thread, or make the handler a command (handlers.commands)"
-            draft.wrong((*here, "executor"), words)
+        _recycling(draft, here, worker)
+
+
+def _memory(draft: Draft, queue: str) -> None:
+    """A limit on memory is kept by a process's end, so each worker of the queue must have processes."""
+    executors = [("workers", n, "executor") for n, worker in enumerate(draft.config.workers) if queue in worker.queues]
+    threads = [dotted(path[:2]) for path in executors if draft.config.workers[path[1]].executor == "thread"]
+    if threads and draft.sound(*executors):
+        words = f"needs executor: process, but {' and '.join(threads)} would run its jobs in threads; leave it null"
+        draft.wrong(("queues", queue, "memory"), words)
+
+
+def _recycling(draft: Draft, worker: Path, values: WorkerConfig) -> None:
+    for key in ("max_jobs", "max_memory"):
+        if draft.given((*worker, key)) and draft.sound((*worker, "executor")) and values.executor == "thread":
+            words = "is the life of a child process, but executor is thread; write executor: process, or leave it out"
+            draft.wrong((*worker, key), words)
 
 
 def _served(draft: Draft, worker: Path, values: WorkerConfig) -> None:

@@ -23,7 +23,8 @@ from qd.config.model import Config, DatabaseConfig
 from qd.daemon.opener import Opener
 from qd.daemon.tender import Tender, TimekeeperService
 from qd.events import Events, LeasesLeft
-from qd.executors import Attempt, Interruption, Timekeeper
+from qd.executors import Attempt, Children, Interruption, Timekeeper
+from qd.executors.children import modules_of
 from qd.executors.environment import hide
 from qd.gate import Gate
 from qd.identity import Identity
@@ -97,6 +98,7 @@ class Engine:
             sizes={queue: BatchSize(fixed) for queue in self._policies},
             patience=self._patience,
             finish=partial(_finish, config.database),
+            children=_children(config, registry, events),
         )
         self._pools = [WorkerPool(worker, database.store, self._shop) for worker in config.workers]
         self.sampler = Sampler(database.store("sampler"), config.http.refresh, tuple(config.queues), events)
@@ -184,6 +186,11 @@ class Engine:
                 return False
         return all(thread.join(0) for thread in [*self._serving, self._opening] if thread.started)
 
+    def child_problem(self) -> str | None:
+        """Why no child process can be started for workers that need one; None: they can, or none does."""
+        needed = any(worker.executor == "process" for worker in self.config.workers)
+        return self._shop.children.problem if needed else None
+
     def wait_for_workers(self, seconds: float) -> bool:
         """Waits for all worker threads to end by themselves; True if they have."""
         self._join_workers(monotonic() + seconds)
@@ -196,9 +203,13 @@ class Engine:
         return any(worker.runner.attempt is not None for worker in self._workers())
 
     def last_act(self) -> None:
-        """Ends what stuck threads hold, as a time-out where it was one; the process must exit right after it."""
+        """Ends what stuck threads hold, as a time-out where it was one; the process must exit right after it.
+
+        A process that outlived its SIGKILL keeps its lease: it might outlive us too.
+        """
         running = [(worker.runner.lease, worker.runner.attempt) for worker in self._workers()]
-        done = [self._abandoned(lease, attempt) for lease, attempt in running if lease and attempt]
+        ending = [(lease, attempt) for lease, attempt in running if lease and attempt and attempt.ends_with_us]
+        done = [self._abandoned(lease, attempt) for lease, attempt in ending]
         self._gate.deadline = monotonic() + AFTER_INTERRUPT
         store = self._database.store("last act")
         writer = Acknowledger(store, self._keeper, self._events, self._gate, lambda: None)
@@ -321,6 +332,12 @@ class Engine:
 
     def _on_stuck(self, attempt: Attempt) -> None:
         any(pool.replace(attempt) for pool in self._pools)
+
+
+def _children(config: Config, registry: Registry, events: Events) -> Children:
+    database = config.database.name if config.database.driver == "mysql" else None
+    needed = any(handler.function is not None for handler in registry.handlers())
+    return Children(modules_of(config.handlers.modules, registry), database, events, needed=needed)
 
 
 def _finish(database: DatabaseConfig, cursor: object, job: Job) -> bool:

@@ -17,6 +17,7 @@ from qd.config.model import Config, ThreadRange, WorkerConfig
 from qd.daemon.engine import Engine
 from qd.daemon.leaving import leave, leave_at_once
 from qd.daemon.signals import STOPS, free_children
+from qd.errors import HandlerError
 from qd.events import AttemptEnded, Event, Events, Listener
 from qd.gate import Gate
 from qd.log import setup_logging
@@ -79,6 +80,7 @@ def work(
     Raises:
         StoreError: the database can't be used at the start.
         ConfigError: a handler can't be loaded.
+        HandlerError: or not in a child process.
     """
     registry = load_handlers(config)  # before signals are ours: a module that hangs can be interrupted
     stop = _Stop()
@@ -121,6 +123,8 @@ def _work(config: Config, registry: Registry, log: Listener | None, gate: Gate, 
     while not stop.asked and not engine.wait_for_workers(TURN):
         pass
     _end(engine, config.shutdown.grace, stop)
+    if gate.leave_when_empty and (problem := engine.child_problem()) is not None:
+        raise HandlerError(f"jobs run in child processes, and none can be started: {problem}")
     if engine.stuck():
         report.last_act = engine.last_act
     return report
@@ -135,10 +139,12 @@ def _end(engine: Engine, grace: float, stop: _Stop) -> None:
 
 
 def _only(config: Config, queues: Sequence[str], threads: tuple[int, int]) -> Config:
-    """The same configuration with one worker, for these queues."""
+    """The same configuration with one worker, for these queues; in child processes where one of them wants that."""
     least, most = threads
     count: int | ThreadRange = least if least == most else ThreadRange(min=least, max=most)
-    worker = WorkerConfig(queues=tuple(queues), threads=count)
+    given = [worker for worker in config.workers if set(worker.queues).intersection(queues)]
+    like = next((worker for worker in given if worker.executor == "process"), WorkerConfig())
+    worker = like.model_copy(update={"name": None, "queues": tuple(queues), "threads": count})
     return config.model_copy(update={"workers": (worker,)})
 
 

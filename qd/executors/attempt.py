@@ -1,18 +1,21 @@
 """One attempt at one job: run in the worker's thread, interrupted from others.
 
+A Python handler runs in this thread, or in a child process where one is given.
 May import: the other executors, job, registry, outcome, failure, clock.
 """
 
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from qd.clock import monotonic
+from qd.executors.child import Child
 from qd.executors.command import CommandRun
 from qd.executors.endings import interrupted
 from qd.executors.function import FunctionRun
 from qd.executors.interruption import Interruption, Run
+from qd.executors.process import ProcessRun
 from qd.failure import describe
 from qd.job import Job
 from qd.outcome import Outcome, OutcomeKind
@@ -22,12 +25,27 @@ KILL_GRACE = 5.0
 """Seconds from the interruption to harder means: SIGKILL for a program, `stuck` for a thread."""
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a Python handler runs that doesn't run in this process.
+
+    Attributes:
+        lease: seconds of the claim: so long may the child not hear of us.
+        memory: bytes that the child may occupy, or None.
+    """
+
+    child: Child
+    lease: float
+    memory: int | None = None
+
+
 class Attempt:
     """One attempt. `run` is called once, by the worker; everything else from any thread.
 
     Args:
         raw_payload: the payload as the row has it: what a program reads.
         kill_grace: see KILL_GRACE.
+        place: the child process for a Python handler; None: this thread.
 
     Attributes:
         started_at: monotonic seconds.
@@ -43,8 +61,9 @@ class Attempt:
     )  # fmt: skip
 
     def __init__(
-        self, job: Job, handler: Handler, raw_payload: str | bytes = b"", *, kill_grace: float = KILL_GRACE
-    ) -> None:
+        self, job: Job, handler: Handler, raw_payload: str | bytes = b"", *, kill_grace: float = KILL_GRACE,
+        place: Place | None = None,
+    ) -> None:  # fmt: skip
         self.job, self.handler, self.kill_grace = job, handler, kill_grace
         self.started_at, self.deadline = monotonic(), job.deadline
         self.interrupted_at: float | None = None
@@ -56,6 +75,8 @@ class Attempt:
         self._run: Run
         if handler.argv is not None:
             self._run = CommandRun(job, handler.argv, raw_payload, kill_grace)
+        elif place is not None:
+            self._run = ProcessRun(job, place.child, raw_payload, kill_grace, place.lease, place.memory)
         else:
             self._run = FunctionRun(job, handler.function, kill_grace)
 
@@ -93,6 +114,11 @@ class Attempt:
                 self._said, self.interrupted_at, self.why = set(), monotonic(), why
             self._said.add(why)
             self._run.interrupt(why)
+
+    @property
+    def ends_with_us(self) -> bool:
+        """Whether the handler's end is sure once this process has ended: a thread's, not a process's."""
+        return self._run.ends_with_us
 
     def insist(self) -> None:
         """A harder word for a handler that was interrupted and hasn't ended since."""

@@ -1,4 +1,4 @@
-"""What programs see of the daemon's environment. Owns the list of what they don't.
+"""What programs and children see of the daemon's environment. Owns the list of what they don't.
 
 May import: job.
 """
@@ -31,7 +31,7 @@ def scrub(environ: MutableMapping[str, str]) -> None:
 
 
 def hide(secrets: Iterable[str | None]) -> None:
-    """Keeps variables that hold one of these values, or a good part of one, from command handlers.
+    """Keeps variables that hold one of these values, or a good part of one, from command handlers and children.
 
     For each engine's start, with the password that `${NAME}` brought into the configuration: the
     variable must stay for the next reload, but no program needs to see it.
@@ -40,13 +40,18 @@ def hide(secrets: Iterable[str | None]) -> None:
     _hidden |= {secret for secret in secrets if secret}
 
 
-def for_command(job: Job) -> dict[str, str]:
-    """The environment of a command handler: the daemon's without its secrets, and the job's QD_* variables."""
-    environ = {
+def for_child() -> dict[str, str]:
+    """The environment of a child that runs Python handlers: the daemon's without its secrets."""
+    return {
         name: value
         for name in list(os.environ)
         if (value := os.environ.get(name)) is not None and _is_shown(name, value)
     }
+
+
+def for_command(job: Job) -> dict[str, str]:
+    """The environment of a command handler: the daemon's without its secrets, and the job's QD_* variables."""
+    environ = for_child()
     environ.update(
         QD_JOB_ID=str(job.id),
         QD_JOB_TYPE=job.type,

@@ -1,4 +1,7 @@
-"""Why a running handler is told to end, and what every way of running one offers. May import: clock, outcome."""
+"""Why a running handler is told to end, and what every way of running one offers.
+
+May import: clock, outcome.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from typing import Protocol
 
 from qd.clock import monotonic
 from qd.outcome import JobInterrupted, JobTimeout, Outcome
-
 
 STOP_GRACE = 0.5
 """Seconds from SIGTERM to SIGKILL at a stop: a process must be gone before its job is handed back, and

@@ -1,4 +1,7 @@
-"""The pipes of a running program: feeds one, reads two, keeps the ends. May import: ring, spawn, endings, failure, clock."""
+"""The pipes of a running program: feeds one, reads two, keeps the ends.
+
+May import: ring, spawn, endings, failure, clock.
+"""
 
 from __future__ import annotations
 

@@ -60,7 +60,9 @@ class Process:
     def reap(self) -> None:
         """Waits for its end and frees its number."""
         with suppress(ChildProcessError):  # somebody else has done it
-            os.waitpid(self.pid, 0)
+            status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            if not self._exited:
+                self._exited, self.status = True, status
 
     def end_group(self) -> None:
         """Kills all of its group and reaps it; returns when the group is gone, or at most GROUP_WAIT later."""

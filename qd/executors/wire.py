@@ -18,6 +18,9 @@ from qd.outcome import Outcome, OutcomeKind, Reason
 Message = dict[str, Any]
 """`say` names the kind, the rest is its own."""
 
+SOCKET, LAST_WORDS, OWNER = 3, 4, 5
+"""The descriptors that a child is started with, beside the standard ones."""
+
 ANSWER_LIMIT = 1 << 20
 """Bytes of a message from a child at most: an outcome's texts are cut to a tenth of it."""
 

@@ -1,15 +1,15 @@
 """Writes events as log lines: which of them, how often, never what they cost.
 
-May import: lines, sink, events, clock, config model.
+May import: lines, sink, events, clock.
 """
 
 from __future__ import annotations
 
 from dataclasses import fields
 from time import time  # our own name: a handler may replace the module's
+from typing import Protocol
 
 from qd.clock import monotonic
-from qd.config.model import LogConfig
 from qd.events import Event, JobReleased, JobStarted, JobSucceeded, TypeUnknown
 from qd.log.lines import Pairs, choose, formatter
 from qd.log.sink import Sink
@@ -26,22 +26,37 @@ MOST_TYPES = 1000
 """Unknown types that are named within REPEAT_AFTER; a flood of others is not."""
 
 
+class LogSettings(Protocol):
+    """What `log:` of the configuration says; a child process gets it without the model."""
+
+    @property
+    def level(self) -> str: ...
+    @property
+    def format(self) -> str: ...
+    @property
+    def jobs(self) -> str: ...
+
+
 class LogListener:
     """An `Events` listener that writes one line per event. Never raises.
 
     Args:
         fd: where the lines go.
+
+    Attributes:
+        format, level: what holds now; never `auto`.
     """
 
-    def __init__(self, config: LogConfig, fd: int = 2) -> None:
+    def __init__(self, config: LogSettings, fd: int = 2) -> None:
         self.sink = Sink(fd)
         self._names: dict[type[Event], tuple[str, ...]] = {}
         self._unknown: dict[tuple[str, str], float] = {}
         self.apply(config)
 
-    def apply(self, config: LogConfig) -> None:
+    def apply(self, config: LogSettings) -> None:
         """Takes a new configuration, from the next line on."""
-        self._line = formatter(choose(config.format, self.sink.fd))
+        self.format, self.level = choose(config.format, self.sink.fd), config.level
+        self._line = formatter(self.format)
         self._threshold, self._jobs = LEVELS[config.level], config.jobs
 
     def __call__(self, event: Event) -> None:

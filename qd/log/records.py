@@ -1,7 +1,7 @@
 """Takes in what the standard library's `logging` records, handlers' own among it, and stray tracebacks.
 
 Owns the root logger's handlers and the interpreter's hooks for errors that nobody catches.
-May import: listener, lines, current, failure, config model.
+May import: listener, lines, current, failure.
 """
 
 from __future__ import annotations
@@ -11,23 +11,31 @@ import sys
 import threading
 from typing import Any
 
-from qd.config.model import LogConfig
 from qd.failure import cut, describe
 from qd.log.current import JOB_ID
 from qd.log.lines import VALUE_LIMIT
-from qd.log.listener import LEVELS, LogListener
+from qd.log.listener import LEVELS, LogListener, LogSettings
 
 EVENT = "log.written"
 """The event of a line that comes from a record."""
 
 
-def setup_logging(config: LogConfig, fd: int = 2) -> LogListener:
+_current: LogListener | None = None
+
+
+def current() -> LogListener | None:
+    """The process's log, if `setup_logging` has made one."""
+    return _current
+
+
+def setup_logging(config: LogSettings, fd: int = 2) -> LogListener:
     """Makes stderr the log: events through the returned listener, all records through the root logger.
 
     Warnings and errors that end a thread or a `__del__` become records too, so that no traceback of
     many lines stands between the log's. A second call replaces the first.
     """
-    listener = _Setup(config, fd)
+    global _current
+    listener = _current = _Setup(config, fd)
     root = logging.getLogger()
     for old in root.handlers[:]:
         root.removeHandler(old)
@@ -42,7 +50,7 @@ def setup_logging(config: LogConfig, fd: int = 2) -> LogListener:
 class _Setup(LogListener):
     """The listener whose level is also the root logger's."""
 
-    def apply(self, config: LogConfig) -> None:
+    def apply(self, config: LogSettings) -> None:
         """See the root."""
         super().apply(config)
         logging.getLogger().setLevel(LEVELS[config.level])

@@ -5,11 +5,15 @@ May import: this package, the pure modules, config; a driver only where it is op
 
 from __future__ import annotations
 
-from qd.config.model import DatabaseConfig
+from typing import TYPE_CHECKING
+
 from qd.events import Events
 from qd.store.dialect import Session
 from qd.store.outage import OutageRecord
 from qd.store.protocol import Database
+
+if TYPE_CHECKING:  # who only enqueues or completes with a cursor of its own needs no configuration
+    from qd.config.model import DatabaseConfig
 
 
 def open_database(config: DatabaseConfig, events: Events) -> Database:

@@ -88,4 +88,6 @@ def _spelled(value: Any, leaf: Leaf) -> str:
         return str(value).lower()
     if leaf.kind == "duration":
         return spell(value)
+    if leaf.kind == "size":
+        return f"{value >> 20}MiB"
     return f"{value:g}" if isinstance(value, float) else str(value)

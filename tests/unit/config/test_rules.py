@@ -186,9 +186,19 @@ def test_a_console_on_loopback_is_only_not_there_yet(address: str) -> None:
     ]
 
 
-def test_what_this_version_does_not_have_is_said() -> None:
-    told("workers:\n  - executor: process\n", "2: workers[0].executor", "not in this version", "write thread")
-    told("queues:\n  default: {memory: 512MiB}\n", "2: queues.default.memory", "executor: process", "leave it null")
+def test_a_memory_limit_needs_processes_in_each_worker_of_its_queue() -> None:
+    limit = "queues:\n  default: {memory: 512MiB}\n  mails: {}\nworkers:\n"
+    told(f"{limit}  - queues: [default]\n", "2: queues.default.memory", "executor: process", "workers[0]", "null")
+    one_of_two = "  - {queues: [default], executor: process}\n  - {name: b, queues: [mails, default]}\n"
+    told(limit + one_of_two, "2: queues.default.memory", "workers[1] would run its jobs in threads")
+    parse_config(f"{limit}  - {{queues: [default], executor: process}}\n  - {{queues: [mails]}}\n")
+
+
+@pytest.mark.parametrize("key", ["max_jobs: 100", "max_jobs: 1000", "max_memory: 1GiB"])
+def test_a_childs_life_is_not_set_where_there_are_no_children(key: str) -> None:
+    name = key.partition(":")[0]
+    told(f"workers:\n  - threads: 1\n    {key}\n", f"3: workers[0].{name}", "executor is thread", "leave it out")
+    parse_config(f"workers:\n  - executor: process\n    {key}\n")
 
 
 @pytest.mark.parametrize(

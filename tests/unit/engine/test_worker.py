@@ -15,7 +15,7 @@ from qd.clock import monotonic
 from qd.config.model import QueueConfig, WorkerConfig
 from qd.errors import ConnectionLost, StoreError
 from qd.events import JobSucceeded, Problem
-from qd.executors import Timekeeper
+from qd.executors import Children, Timekeeper
 from qd.gate import Gate
 from qd.identity import Identity
 from qd.job import ClaimedJob, Job
@@ -75,6 +75,7 @@ class Bench:
             sizes={"default": BatchSize(10)},
             patience=5.0,
             finish=lambda cursor, job: True,
+            children=Children([], None, self.events, needed=False),
         )
         self.worker = Worker("w-1", WorkerConfig(), cast(Any, store), shop)
 

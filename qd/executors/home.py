@@ -1,0 +1,62 @@
+"""The child that one worker thread keeps: there before work is claimed, replaced when worn or dead.
+
+Used by that thread alone. May import: child, children.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from qd.executors.child import POLITE, Child
+from qd.executors.children import Children
+
+
+class Home:
+    """Keeps one child.
+
+    Args:
+        label: the thread's name.
+        max_jobs: jobs after which it is replaced.
+        max_memory: bytes that it may have grown since the end of its first job, or it is replaced.
+    """
+
+    def __init__(self, children: Children, label: str, max_jobs: int, max_memory: int) -> None:
+        self._children, self._label = children, label
+        self._max_jobs, self._max_memory = max_jobs, max_memory
+        self.child: Child | None = None
+
+    def alive(self) -> bool:
+        """Whether there is a child that can take a job now."""
+        return self.child is not None and self.child.fit()
+
+    def ready(self, turn: Callable[[], None], unwanted: Callable[[], bool]) -> bool:
+        """Sees to it that there is one; False: it can't be started (which was said), or isn't wanted.
+
+        Args:
+            turn, unwanted: see `Children.start`.
+        """
+        child = self.child
+        if child is not None:
+            if not child.fit():
+                child.kill()
+                if child.jobs == 0:  # not the fault of a job: it may go on like that
+                    self.child = None
+                    self._children.note(f"{child.died()} while it waited for its first job")
+                    return False
+            elif self._worn(child):
+                child.retire()
+            else:
+                return True
+            self.child = None
+        self.child = self._children.start(self._label, turn, unwanted)
+        return self.child is not None
+
+    def close(self, patience: float = POLITE) -> None:
+        """Ends it."""
+        child, self.child = self.child, None
+        if child is not None:
+            child.retire(patience)
+
+    def _worn(self, child: Child) -> bool:
+        grown = child.grown()
+        return child.jobs >= self._max_jobs or (grown is not None and grown > self._max_memory)
