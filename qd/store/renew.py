@@ -1,23 +1,51 @@
 """Renews leases by primary key; a row that somebody has locked costs its neighbours nothing.
 
 There is no condition on time: an expired lease that nobody took is still held.
-May import: listed, release, dialect, protocol, the pure modules.
+May import: lag, listed, release, dialect, protocol, the pure modules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from qd.errors import TransactionFailed
 from qd.store.dialect import Cursor, Session
+from qd.store.lag import caught_up
 from qd.store.listed import chunks, flat, joined
 from qd.store.protocol import HeldLease, Renewal
 from qd.store.settle.release import OURS
 
+CONFLICT = 1213
+"""A deadlock, or another node's write that came first."""
+
+Renewing = Callable[[Session, Sequence[HeldLease]], list[Renewal]]
+
+
+def renew(session: Session, leases: Sequence[HeldLease], how: Renewing) -> list[Renewal]:
+    """Renews by one of the ways below; what seems lost or gone is asked for again where the node may lag."""
+    found = how(session, leases)
+    missing = [at for at, renewal in enumerate(found) if renewal in (Renewal.LOST, Renewal.GONE)]
+    if missing and caught_up(session):
+        for at, renewal in zip(missing, how(session, [leases[at] for at in missing]), strict=True):
+            found[at] = renewal
+    return found
+
 
 def renew_skipping(session: Session, leases: Sequence[HeldLease]) -> list[Renewal]:
     """With SKIP LOCKED: locks what is free, prolongs it, reads the rest."""
-    return [found for some in chunks(leases) for found in session.transaction(lambda cursor: _skipping(cursor, some))]  # noqa: B023
+    return [found for some in chunks(leases) for found in _together(session, some)]
+
+
+def _together(session: Session, leases: Sequence[HeldLease]) -> list[Renewal]:
+    """In one transaction; in halves where it was undone: on a cluster a row that another node has just
+    written undoes the whole at its COMMIT, and must not cost its neighbours their renewal."""
+    try:
+        return session.transaction(lambda cursor: _skipping(cursor, leases))
+    except TransactionFailed as error:
+        if len(leases) == 1 or error.errno != CONFLICT:  # anything else may have taken its time
+            raise
+    middle = len(leases) // 2
+    return _together(session, leases[:middle]) + _together(session, leases[middle:])
 
 
 def renew_singly(session: Session, leases: Sequence[HeldLease], impatient: str) -> list[Renewal]:

@@ -19,7 +19,7 @@ from qd.store.depths import depths
 from qd.store.dialect import Session
 from qd.store.posts import ensure_posts
 from qd.store.protocol import Claim, ClaimPath, DaemonRow, HeldLease, Look, QueueDepth, Renewal, StaleRow
-from qd.store.renew import renew_plainly, renew_singly, renew_skipping
+from qd.store.renew import Renewing, renew, renew_plainly, renew_singly, renew_skipping
 from qd.store.settle.settler import Settler
 from qd.store.shared import Shared
 
@@ -65,11 +65,13 @@ class SqlStore(AdminVerbs):
         if not leases:
             return []
         path = self._shared.path()
-        if path is ClaimPath.SKIP_LOCKED:
-            return renew_skipping(self._session, leases)
-        if path is ClaimPath.SQLITE:
-            return renew_plainly(self._session, leases)
-        return renew_singly(self._session, leases, self._shared.impatient())
+        impatient = self._shared.impatient()
+        ways: dict[ClaimPath, Renewing] = {
+            ClaimPath.SKIP_LOCKED: renew_skipping,
+            ClaimPath.SQLITE: renew_plainly,
+            ClaimPath.CONDITIONAL: lambda session, some: renew_singly(session, some, impatient),
+        }
+        return renew(self._session, leases, ways[path])
 
     def stale(self, queues: Sequence[str], limit: int) -> list[StaleRow]:
         """See Store."""

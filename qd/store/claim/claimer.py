@@ -3,7 +3,7 @@
 A claim whose COMMIT had no answer may stand: its rows are looked for by id and token, and given back
 uncounted. Whoever claims must not rest before that is done: nobody would run them, and the sweep would
 count a crash, or make a dead letter of what never ran.
-May import: take, conditional, candidate, release, marks, shared, dialect, protocol, the pure modules.
+May import: take, conditional, candidate, release, marks, lag, shared, dialect, protocol, the pure modules.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from qd.store.claim.conditional import ConditionalClaim
 from qd.store.claim.marks import Lane
 from qd.store.claim.take import Taken, take
 from qd.store.dialect import Cursor, Session
+from qd.store.lag import caught_up
 from qd.store.protocol import Claim, ClaimPath
 from qd.store.settle.release import give_back
 from qd.store.shared import Shared
@@ -57,6 +58,7 @@ class Claimer:
                 if self._holds(cursor, job):
                     give_back(cursor, self._session.dialect, job.id, job.token, 0.0)
 
+        caught_up(self._session)  # a node that lags doesn't know a claim yet that stands
         self._session.transaction(work)
         self._doubtful = []
 

@@ -21,7 +21,7 @@ from qd.errors import (
 RETRY = frozenset({1020, 1180, 1205, 1213, 1317, 1969, 3024})
 """The transaction was undone, or must be: the whole of it again."""
 
-CUT_SHORT = frozenset({1317, 1969, 3024})
+CUT_SHORT = frozenset({1180, 1317, 1969, 3024})
 """Somebody or a time limit ended the statement. Where that was a COMMIT nobody says whether it stands."""
 
 LOST = frozenset({-1, 1040, 1047, 1053, 1203, 1927, 2002, 2003, 2005, 2006, 2013, 2026, 2055, 4031})
@@ -34,7 +34,7 @@ BUSY = frozenset({1021, 1114, 1129, 1226})
 """No room, or refused for a while."""
 
 SETUP = frozenset(
-    {1044, 1045, 1049, 1054, 1064, 1130, 1142, 1143, 1146, 1176, 1227, 1370, 1665, 1698, 1820, 1862, 3118, 4151}
+    {1044, 1045, 1049, 1054, 1064, 1130, 1142, 1143, 1146, 1176, 1227, 1370, 1665, 1698, 1820, 1862, 2061, 3118, 4151}
 )
 """Only a person can help."""
 
@@ -69,6 +69,8 @@ HINTS = {
     2002: "is the server running, and is this its address?",
     2003: "is the server running, and is this its address?",
     2005: "can the name be resolved?",
+    2061: "MySQL takes this password only over TLS or a unix socket, unless it saw it there since its start: "
+    "set database.tls.mode to preferred",
 }
 
 _TIMEOUTS = frozenset({"ReadTimeoutError", "WriteTimeoutError", "ConnectionTimeoutError"})

@@ -4,17 +4,18 @@ After a COMMIT without an answer nobody can say whether the ends stand. The sett
 they were, and which stand of a batch that failed half-way. When they come again and the token no
 longer matches, the rows themselves tell: a sweep that took one of them back has left its trace in
 history or dead letter, an end of ours has left none, or its own.
-May import: endings, evidence, listed, release, dialect, the pure modules.
+May import: endings, evidence, lag, listed, release, dialect, the pure modules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from qd.errors import ConnectionLost, DataRefused, LockWait, StoreError
 from qd.outcome import Action, Settlement, Verdict
 from qd.store.dialect import Cursor, Session
+from qd.store.lag import caught_up
 from qd.store.listed import chunks, flat, joined
 from qd.store.settle.endings import end
 from qd.store.settle.evidence import stood
@@ -46,6 +47,24 @@ class Settler:
         """See Store.settle."""
         if not settlements:
             return []
+        verdicts = self._written(settlements)
+        lost = [at for at, verdict in enumerate(verdicts) if verdict is Verdict.LOST]
+        if lost:
+            self._ask_again(settlements, verdicts, lost)
+        return verdicts
+
+    def _ask_again(self, settlements: Sequence[Settlement], verdicts: list[Verdict], lost: Sequence[int]) -> None:
+        """A node that lags may not know a claim yet, and would have its job run again."""
+        try:
+            if caught_up(self._session):
+                again = self._written([settlements[at] for at in lost])
+                for at, verdict in zip(lost, again, strict=True):
+                    verdicts[at] = verdict
+        except StoreError:
+            self._remember(settlements, dict(enumerate(verdicts)))
+            raise
+
+    def _written(self, settlements: Sequence[Settlement]) -> list[Verdict]:
         try:
             return self._together(settlements)
         except DataRefused:
@@ -84,11 +103,15 @@ class Settler:
             if locked is not None:
                 raise locked
         except StoreError:
-            stand = [at for at, verdict in verdicts.items() if verdict is not Verdict.LOST]
-            self._doubtful.update(_key(settlements[at]) for at in stand)
+            self._remember(settlements, verdicts)
             raise
         self._waited.clear()
         return [verdicts[at] for at in range(len(settlements))]
+
+    def _remember(self, settlements: Sequence[Settlement], verdicts: Mapping[int, Verdict]) -> None:
+        """What stands already, to be known again when all come again."""
+        stand = [at for at, verdict in verdicts.items() if verdict is not Verdict.LOST]
+        self._doubtful.update(_key(settlements[at]) for at in stand)
 
     def _one(self, settlement: Settlement) -> Verdict:
         """One end; a text that is refused is replaced by a plain one."""
