@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import threading
@@ -15,6 +16,9 @@ from tests.acceptance.cli_shell import ServerShell
 from tests.support.daemon import Qd
 from tests.support.server import Server
 from tests.support.waiting import wait_for
+
+KILLS = int(os.environ.get("QD_TEST_KILLS", "5"))
+"""Daemons that are killed, each at another moment."""
 
 EVERYWHERE = "SELECT id FROM qd_jobs WHERE type <> 'qd.post' UNION ALL SELECT job_id FROM qd_failed_jobs"
 
@@ -125,7 +129,7 @@ def test_last_failures_retries_and_snoozes_of_killed_daemons_lose_and_double_non
     ids += [*qd.enqueue("later", 30, queue="more"), *qd.enqueue("snooze", 30, queue="more")]
     chance = random.Random(1)
     with each_in_one_place(qd.server, qd.database, ids):
-        for left in sorted((chance.randrange(10, 300) for _ in range(5)), reverse=True):
+        for left in sorted((chance.randrange(10, 300) for _ in range(KILLS)), reverse=True):
             daemon = qd.start(ready=False)
             boom = f"SELECT COUNT(*) <= {left} FROM qd_jobs WHERE type = 'boom' AND lane = 0"
             wait_for(lambda: qd.one(boom), 60, f"{left} last failures to be left")  # noqa: B023
