@@ -32,6 +32,18 @@ _MOMENT = 1.0  # seconds between the end of its connection and its own
 _WORDS_LIMIT = 64 * 1024
 
 
+_living: set[Child] = set()
+
+
+def _let_go() -> None:
+    """In a fork of the daemon: it must neither speak to the children nor keep them alive."""
+    for child in _living:
+        child.forget()
+
+
+os.register_at_fork(after_in_child=_let_go)
+
+
 class Child:
     """A child process, until `kill` or `retire`.
 
@@ -60,11 +72,15 @@ class Child:
         self._size: int | None = None
         self._said = ""
         self._frames, self._unsent, self._heard = Frames(ANSWER_LIMIT), bytearray(), list[Message]()
-        self._socket.setblocking(False)
-        self._ring, self._poll = Ring(), select.poll()
+        self._poll = select.poll()
         for fd in (self._socket.fileno(), self._ring.fd, self.process.pidfd):
             if fd is not None:
                 self._poll.register(fd, select.POLLIN)
+        _living.add(self)
+
+    def forget(self) -> None:
+        """For a fork of this process: closes what it has got of it."""
+        self._open.close()
 
     def _start(self, argv: list[str], environ: Mapping[str, str], theirs: ExitStack, ours: ExitStack) -> int:
         def high(keeper: ExitStack, fd: int) -> int:
@@ -72,8 +88,11 @@ class Child:
             keeper.callback(os.close, fd)
             return fd
 
+        self._ring = Ring()
+        ours.callback(self._ring.close)
         one, other = socket.socketpair()
         self._socket = ours.enter_context(socket.socket(fileno=above(OWNER, one.detach())))
+        self._socket.setblocking(False)
         socket_fd = high(theirs, other.detach())
         owner, ours_alone = os.pipe()
         high(ours, ours_alone)
@@ -240,8 +259,8 @@ class Child:
 
     def _shut(self) -> None:
         self.closed = True
+        _living.discard(self)
         self._open.close()
-        self._ring.close()
         self.process.close()
 
 

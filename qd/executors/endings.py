@@ -7,7 +7,7 @@ May import: failure, outcome, job, clock, duration, interruption.
 from __future__ import annotations
 
 import math
-from asyncio import CancelledError
+import sys
 from types import AsyncGeneratorType, GeneratorType
 
 from qd.duration import spell
@@ -80,11 +80,17 @@ def interrupted(why: Interruption, error: BaseException | None, seconds: float, 
     traceback = None
     if error is not None:
         described, traceback = describe(error, own)
-        if not issubclass(type(error), JobTimeout | JobInterrupted | CancelledError):
+        if not issubclass(type(error), JobTimeout | JobInterrupted | _cancelled()):
             text = cut(f"{text}; its end: {described}", ERROR_LIMIT)
     if timed_out:
         return Outcome(OutcomeKind.TIMEOUT, Reason.TIMEOUT, text, traceback or None, seconds=seconds)
     return Outcome(OutcomeKind.RELEASED, Reason.INTERRUPTED, text, traceback or None, seconds=seconds)
+
+
+def _cancelled() -> type[BaseException]:
+    """asyncio's CancelledError where asyncio is loaded: it is dear in memory, and few handlers use it."""
+    loaded = sys.modules.get("asyncio")
+    return getattr(loaded, "CancelledError", JobInterrupted)
 
 
 def _snoozed(error: BaseException, seconds: float, own: str) -> Outcome:

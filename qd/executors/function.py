@@ -11,7 +11,6 @@ May import: endings, interruption, failure, clock, job, outcome, registry, log (
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import ctypes
 import logging
@@ -22,7 +21,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from time import sleep
 from types import CoroutineType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from qd.clock import monotonic
 from qd.executors.endings import interrupted, is_coroutine, raised, returned
@@ -32,6 +31,9 @@ from qd.job import Job
 from qd.log.current import JOB_ID
 from qd.outcome import JobInterrupted, JobTimeout, Outcome
 from qd.registry import Function
+
+if TYPE_CHECKING:
+    import asyncio
 
 MOST_THROWN = 2
 """Exceptions that are thrown into one run at most: `_within_nets` has one net more."""
@@ -105,6 +107,8 @@ class FunctionRun:
         self._returned = True
 
     def _drive(self, coroutine: Coroutine[Any, Any, object]) -> object:
+        import asyncio  # only here: it takes 6 MB, in each child
+
         async def handler() -> object:
             self._task, self._loop = asyncio.current_task(), asyncio.get_running_loop()
             if self._why is not None:  # while the loop was made

@@ -19,13 +19,15 @@ from datetime import datetime
 from typing import Any
 
 from qd.clock import monotonic
-from qd.duration import spell
 from qd.executors.function import FunctionRun
 from qd.executors.interruption import Interruption
 from qd.executors.orphan import end_group
 from qd.executors.wire import Frames, Message, frame
 from qd.job import Job
 from qd.registry import REGISTRY
+
+FOREVER = 3600.0
+"""Seconds between two looks when there is nothing to wait for."""
 
 WAKE_AGAIN = (0.05, 0.2, 0.5, 1.0, 2.0)
 """Seconds after an interruption at which the main thread gets one more signal: the first may have come
@@ -118,8 +120,8 @@ class Listener:
     def _listen(self) -> None:
         try:
             while (messages := self._next_messages()) is not None:
-                self._heard_at = monotonic()
                 for message in messages:
+                    self._heard_at = message.get("at", self._heard_at)  # when it was sent: it may have lain here
                     self._take(message)
         except OSError:  # a handler has closed all descriptors: the daemon sees it, and ends us
             threading.Event().wait()
@@ -132,21 +134,21 @@ class Listener:
     def _next_messages(self) -> list[Message] | None:
         poll = select.poll()
         poll.register(self._line.socket, select.POLLIN)
-        while not poll.poll(self._patience()):
+        while not poll.poll(self._patience() * 1000):
             self._wake_again()
+            if self._left() <= 0 and not poll.poll(0):  # a handler may have kept us from looking for long
+                end_group("nothing heard from the daemon for a whole lease: the job may be another's by now")
         return self._line.hear()
 
-    def _patience(self) -> float | None:
-        """Milliseconds until there is something to do though nothing is heard."""
+    def _left(self) -> float:
+        """Seconds until the job's lease may have run out without our knowing."""
         task = self._task
-        if task is None:
-            return None
-        left = self._heard_at + task.lease - monotonic()
-        if left <= 0:
-            end_group(f"nothing heard from the daemon for {spell(task.lease)}, a whole lease: the job may be another's")
-        if self._wake_at:
-            left = min(left, self._wake_at[0] - monotonic())
-        return max(0.0, left) * 1000 + 1
+        return FOREVER if task is None else self._heard_at + task.lease - monotonic()
+
+    def _patience(self) -> float:
+        """Seconds until there is something to do though nothing is heard."""
+        wake_at = self._wake_at[0] if self._wake_at and self._task is not None else float("inf")
+        return max(0.0, min(self._left(), wake_at - monotonic())) + 0.001
 
     def _wake_again(self) -> None:
         if self._wake_at and monotonic() >= self._wake_at[0] and self._task is not None:

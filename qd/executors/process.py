@@ -92,7 +92,7 @@ class ProcessRun:
             "id": job.id, "queue": job.queue, "type": job.type, "payload": self._payload, "attempt": job.attempt,
             "max_attempts": job.max_attempts, "priority": job.priority, "enqueued_at": job.enqueued_at.isoformat(),
             "token": job.token, "deadline": job.deadline, "lost": job.lost.is_set(), "lease": self._lease,
-            "log": log_settings(),
+            "log": log_settings(), "at": monotonic(),
         }  # fmt: skip
 
     def _attend(self) -> None:
@@ -138,7 +138,7 @@ class ProcessRun:
         if now >= self._beat_at:
             self._beat_at = now + self._beat()
             if self._child.silent():  # else it doesn't read: more of it would only be kept here
-                self._child.say("beat")
+                self._child.say("beat", at=now)
 
     def _beat(self) -> float:
         return min(BEAT, self._lease / 6)
