@@ -94,12 +94,30 @@ class Bench:
         else:
             moment = f"strftime('%Y-%m-%d %H:%M:%f', 'now', '{due:+.3f} seconds')"
         row = f"({marks}, {moment})"
-        before = self.one("SELECT COALESCE(MAX(id), 0) FROM qd_jobs")
-        for start in range(0, count, 1000):
-            rows = min(1000, count - start)
-            sql = f"INSERT INTO qd_jobs ({names}, available_at) VALUES {', '.join([row] * rows)}"
-            self.sql(sql, *list(columns.values()) * rows)
-        return [row[0] for row in self.sql("SELECT id FROM qd_jobs WHERE id > %s ORDER BY id", before)]
+        insert = f"INSERT INTO qd_jobs ({names}, available_at) VALUES "
+        with self._transaction() as run:  # the ids are read before anybody can finish the jobs
+            before = run("SELECT COALESCE(MAX(id), 0) FROM qd_jobs")[0][0]
+            for start in range(0, count, 1000):
+                rows = min(1000, count - start)
+                run(insert + ", ".join([row] * rows), *list(columns.values()) * rows)
+            return [row[0] for row in run("SELECT id FROM qd_jobs WHERE id > %s ORDER BY id", before)]
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Callable[..., list[Any]]]:
+        """Runs a stranger's statements in one transaction, committed at the end."""
+        if self.server is None:
+            with closing(sqlite3.connect(self.config.path, timeout=10)) as connection, connection:
+                yield lambda sql, *params: list(connection.execute(sql.replace("%s", "?"), params))
+            return
+        with closing(self.server.connect(self.config.name, autocommit=False)) as connection:
+            with closing(connection.cursor(buffered=True)) as cursor:
+
+                def run(sql: str, *params: Any) -> list[Any]:
+                    cursor.execute(sql, params)
+                    return list(cursor.fetchall()) if cursor.description else []
+
+                yield run
+            connection.commit()
 
     def claim(self, limit: int = 10, store: SqlStore | None = None, **more: Any) -> list[ClaimedJob]:
         """Claims from `default` under a token of its own."""

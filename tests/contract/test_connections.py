@@ -278,3 +278,17 @@ def test_tls_that_is_required_is_spoken_or_the_server_refused(mariadb_bench: Ben
         return
     with pytest.raises(SetupWrong, match="TLS"):
         connect(config, "test")
+
+
+def test_a_password_that_the_server_takes_only_over_tls_is_a_wrong_setup_that_says_so(mariadb_bench: Bench) -> None:
+    server = mariadb_bench.server
+    assert server is not None
+    if mariadb_bench.is_mariadb():
+        pytest.skip("MariaDB's accounts take their password without TLS")
+    disabled = mariadb_bench.config.tls.model_copy(update={"mode": "disabled"})
+    config = mariadb_bench.config.model_copy(update={"tls": disabled})
+    server.run("FLUSH PRIVILEGES")  # it forgets who logged in over TLS, as at its start
+    with pytest.raises(SetupWrong, match=r"database\.tls\.mode"):
+        connect(config, "test")
+    server.log_in_once()
+    connect(config, "test").discard()

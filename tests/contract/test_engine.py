@@ -161,6 +161,8 @@ def test_a_limit_ends_the_threads_and_leaves_the_rest_untouched(shop: Shop) -> N
 def test_an_undecodable_payload_is_a_dead_letter_kept_byte_for_byte(shop: Shop) -> None:
     bench = shop.bench
     digits = "[" + "9" * 5000 + "]"
+    if bench.server and not bench.one("SELECT JSON_VALID(%s)", digits):  # MySQL refuses it at the door
+        bench.sql("ALTER TABLE qd_jobs DROP CHECK qd_jobs_payload_check")
     (bad,) = bench.add(payload=digits)
     (good,) = bench.add()
     shop.start()

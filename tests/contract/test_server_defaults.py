@@ -16,7 +16,7 @@ HOSTILE = {
     "max_join_size": "1",
     "completion_type": "'RELEASE'",
     "sql_mode": "'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT'",
-    "tx_isolation": "'SERIALIZABLE'",
+    "isolation": "'SERIALIZABLE'",
     "autocommit": "0",
     "time_zone": "'+05:00'",
 }
@@ -25,6 +25,8 @@ HOSTILE = {
 @contextmanager
 def default_of(bench: Bench, name: str, value: str) -> Iterator[None]:
     """The server gives new sessions this value."""
+    if name == "isolation":
+        name = "tx_isolation" if bench.is_mariadb() else "transaction_isolation"
     before = bench.one(f"SELECT @@global.{name}")
     bench.sql(f"SET GLOBAL {name} = {value}")
     try:

@@ -30,6 +30,11 @@ class Unpacked(OneProcess):
         super().__init__(folder, options, zone)
         self.kind = kind
 
+    def start(self) -> None:
+        """Starts it and waits until it answers; accounts may then log in without TLS as before."""
+        super().start()
+        self.log_in_once()
+
     def command(self) -> list[str]:
         own = [f"--port={self.port}", f"--tmpdir={self.folder}"]
         return self.kind.command(*self.paths(), *own, *self.kind.fast, *self.options)

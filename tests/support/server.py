@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 ADMIN = "qd_test_admin"
 PASSWORD = "change-me"
 """Of every account: the one that docs/grants.sql shows."""
+ACCOUNTS = ("qd_migrator", "qd", "shop")
+"""Of docs/grants.sql."""
 
 
 class ServerMissing(Exception):
@@ -89,6 +91,18 @@ class Server:
     def grant(self, database: str) -> None:
         """Gives the accounts of docs/grants.sql (`qd_migrator`, `qd`, `shop`) their rights here."""
         self._apply(database, self._grants(database))
+        self.log_in_once()
+
+    def log_in_once(self) -> None:
+        """Each account logs in over TLS: before that MySQL takes its password in no other way.
+
+        Tests that read what passes on the wire need to go without TLS.
+        """
+        accounts = ", ".join(f"'{self.prefix}{name}'" for name in ACCOUNTS)
+        sql = f"SELECT DISTINCT user FROM mysql.user WHERE user IN ({accounts}) AND plugin = 'caching_sha2_password'"
+        for (user,) in self.run(sql):
+            with suppress(mysql.connector.Error):  # a test has changed its password, or locked it
+                self.connect(user=str(user).removeprefix(self.prefix)).close()
 
     def config(self, database: str, user: str = "qd", **more: Any) -> DatabaseConfig:
         """What qd needs to know to use this database as one of the accounts of docs/grants.sql."""
