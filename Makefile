@@ -31,10 +31,10 @@ test-servers:  ## contract and chaos over every server, which it fetches into va
 	@.ci/venv test
 	@$(PY) -m tests.servers $(SERVERS) -- -n $(or $(WORKERS),3) --dist loadfile $(ARGS)
 
-chaos:  ## minutes of everything at once, then the ledger (MINUTES=10 SEED=n DAEMONS=3 JOBS=20000)
+chaos:  ## minutes of everything at once, then the ledger (MINUTES=10 SEED=n DAEMONS=3 JOBS=20000 HARMS="a b")
 	@.ci/venv test
 	@.ci/mariadb
-	@$(PY) -m tests.faults.chaos $(and $(MINUTES),--minutes $(MINUTES)) $(and $(SEED),--seed $(SEED)) $(and $(DAEMONS),--daemons $(DAEMONS)) $(and $(JOBS),--jobs $(JOBS))
+	@$(PY) -m tests.faults.chaos $(and $(MINUTES),--minutes $(MINUTES)) $(and $(SEED),--seed $(SEED)) $(and $(DAEMONS),--daemons $(DAEMONS)) $(and $(JOBS),--jobs $(JOBS)) $(and $(HARMS),--harms $(HARMS))
 
 lint:  ## ruff, and the rule that imports go down only
 	@.ci/venv test,dev

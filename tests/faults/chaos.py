@@ -18,7 +18,7 @@ from tests.faults.judgement import Judgement
 from tests.support.mariadb import new_server
 from tests.support.server import ROOT, ServerMissing
 
-KINDS = (*AT_THE_DATABASE, *AT_DAEMONS, *AT_DAEMONS)
+KINDS = (*AT_THE_DATABASE, "answer_to_commit_lost", *AT_DAEMONS, *AT_DAEMONS)
 
 EVERY = 10.0
 """Seconds from one line to the next."""
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         fleet = Fleet(folder, server, batches)
         fleet.until_ready()
         plan = Plan(seed, asked.minutes * 60, asked.jobs, backlog=1000, pause=(0.2, 2.0), long=0.01)
-        broken = _run(Campaign(fleet, plan, KINDS))
+        broken = _run(Campaign(fleet, plan, asked.harms or KINDS))
     except AssertionError as error:  # a condition that was waited for in vain
         broken = [str(error)]
     finally:
@@ -101,6 +101,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--daemons", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=20_000)
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--harms", nargs="+", choices=sorted(set(KINDS)), help="only these kinds")
     return parser.parse_args(argv)
 
 

@@ -22,10 +22,11 @@ from tests.support.server import PASSWORD
 from tests.support.waiting import wait_for
 
 WORKERS = (
-    {"queues": ["urgent", "default", "once"], "threads": 3},
-    {"queues": ["once", "default"], "threads": 2},
-    {"queues": ["isolated"], "threads": 1},
+    {"queues": ["urgent", "default", "once"], "threads": 4},
+    {"queues": ["once", "default"], "threads": 3},
+    {"queues": ["isolated"], "threads": 2},
 )
+"""The last entry isn't the first daemon's: jobs of that queue may end the process, and the first is to live."""
 
 GRACE = 4.0
 """Seconds that a stop leaves to running jobs."""
@@ -168,7 +169,7 @@ class Fleet:
     Args:
         server: any of the kinds of private server.
         batches: `batch` of each daemon's configuration.
-        workers: their `workers`.
+        workers: their `workers`; where there are several, the first goes without the last entry.
         ports: of the server for each daemon, where they don't all use the same.
     """
 
@@ -183,7 +184,7 @@ class Fleet:
         self.folder, self.server, self.database = folder, server, server.new_database()
         self.ledger = Ledger(server, self.database, folder / "ledger")
         self.members = [
-            Member(self, number, port, batch, workers)
+            Member(self, number, port, batch, workers if number or len(batches) == 1 else workers[:-1])
             for number, (batch, port) in enumerate(zip(batches, ports or [server.port] * len(batches), strict=True))
         ]
 

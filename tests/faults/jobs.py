@@ -46,7 +46,7 @@ def some_job(rng: random.Random, long: float = 0.05) -> NewJob:
         long: the share of those that take seconds, half of them longer than their lease.
     """
     kind = rng.choice(["work"] * 16 + ["work_async", "work_snooze", "work_complete", "command", "poison"])
-    quick = [0.0] * 30 + [0.02] * 5 + [0.3] * 2
+    quick = [0.0] * 12 + [0.02] * 6 + [0.3] * 5 + [1.0] * 2
     return NewJob(
         seconds=rng.choice([2.5, LEASE + 1]) if rng.random() < long else rng.choice(quick),
         failures=rng.choice([0] * 16 + [1, 1, 9]),

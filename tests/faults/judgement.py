@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from tests.faults.audit import Entry
 from tests.faults.counters import disagreements
 from tests.faults.fleet import Fleet
 from tests.faults.harm import Harm
@@ -75,23 +76,21 @@ class Judgement:
 
 
 def told(story: Story) -> str:
-    """One job's story, in the order of the clock."""
-    lines = [
-        (line.at, f"handler {line.what}, attempt {line.attempt}, pid {line.pid}, {line.token}") for line in story.lines
-    ]
-    rows = [
-        (entry.at, f"row {entry.what}{f' ({entry.reason})' if entry.reason else ''}, attempts {entry.attempts}, "
-                   f"crashes {entry.crashes}, by {entry.writer}, {entry.owner}")
-        for entry in story.row
-    ]  # fmt: skip
+    """One job's story in the order of the clock: seconds since its first claim, and what happened."""
+    lines = [(line.at, f"handler {line.what}, attempt {line.attempt}, {line.token}") for line in story.lines]
+    rows = [(entry.at, f"row     {_of_row(entry)}, by {entry.writer}, {entry.owner}") for entry in story.row]
     pids = {token.split(":")[1] for token in story.claims()}
-    cuts = [
-        (cut.begin, f"pid {cut.pid} {cut.why} until {cut.end:.3f}")
-        for cut in story.excuses.cut_off
-        if str(cut.pid) in pids
-    ]
+    cut = [one for one in story.excuses.cut_off if str(one.pid) in pids]
+    cuts = [(one.begin, f"daemon  {one.pid} {one.why}, for {one.end - one.begin:.1f} s") for one in cut]
     asked = f"    {story.asked.type} in {story.asked.queue}, {story.most} attempts, {story.asked.payload}"
-    return "\n".join([asked, *(f"    {at:.3f} {text}" for at, text in sorted(lines + rows + cuts))])
+    events = sorted(lines + rows + cuts, key=lambda event: event[0])
+    began = min((at for at, _ in lines + rows), default=0.0)
+    return "\n".join([asked, *(f"    {at - began:+9.3f} {text}" for at, text in events)])
+
+
+def _of_row(entry: Entry) -> str:
+    reason = f" ({entry.reason})" if entry.reason else ""
+    return f"{entry.what}{reason}, attempts {entry.attempts}, crashes {entry.crashes}"
 
 
 def _listed(counted: Counter[str], prefix: str) -> str:

@@ -19,7 +19,7 @@ class DaemonHarms(Harms):
 
     def daemon_frozen(self, rng: random.Random) -> Lasting:
         """It stands still for up to two leases, which is long enough to lose them."""
-        seconds = rng.choice([rng.uniform(0.1, 2.0), rng.uniform(LEASE, 2 * LEASE)])
+        seconds = rng.choice([rng.uniform(0.1, 2.0), *[rng.uniform(LEASE + 2, 2 * LEASE + 2)] * 2])
         with self.member(rng, first=1) as member, member.frozen():
             yield seconds
 
@@ -32,7 +32,7 @@ class DaemonHarms(Harms):
     def reloaded(self, rng: random.Random) -> Lasting:
         """It gets another configuration: other batches, other numbers of threads."""
         with self.member(rng) as member:
-            workers = [{**worker, "threads": rng.choice([1, 2, 3])} for worker in member.config.config["workers"]]
+            workers = [{**worker, "threads": rng.choice([1, 3, 5])} for worker in member.config.config["workers"]]
             member.reload(batch=rng.choice(["auto", 5, 50]), workers=workers)
         yield 0.0
 

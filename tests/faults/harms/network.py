@@ -109,7 +109,7 @@ class NetworkHarms(Harms):
 
     def one_stalled(self, rng: random.Random) -> Lasting:
         """One daemon is cut off the network, in one direction or both, for up to two leases."""
-        seconds = rng.choice([0.5, 2.5, 2 * LEASE])
+        seconds = rng.choice([0.5, 2.5, 2 * LEASE, 2 * LEASE + 2])
         ways = _ways(rng)
         with self.member(rng, first=1 if seconds > LEASE / 2 else 0) as member, self._excused(member):
             yield from _stall([member], ways, seconds)
