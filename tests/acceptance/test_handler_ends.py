@@ -16,15 +16,20 @@ SERVING = 'qd_queue_workers{queue="default"}'
 POLICY = {"lease": "6s", "timeout": "60s", "max_attempts": 2, "backoff": {"base": "0s"}}
 
 
-@pytest.fixture
-def daemon(qd: Qd) -> Daemon:
+def started(qd: Qd, executor: str = "thread") -> Daemon:
     """One with two threads and two attempts for each job."""
     qd.write(
         handlers={"modules": ["tests.acceptance.hard_handlers", "tests.acceptance.hostile_handlers"]},
         queues={"default": POLICY},
-        workers=[{"queues": ["default"], "threads": THREADS}],
+        workers=[{"queues": ["default"], "threads": THREADS, "executor": executor}],
     )
     return qd.start()
+
+
+@pytest.fixture(params=["thread", "process"])
+def daemon(qd: Qd, request: pytest.FixtureRequest) -> Daemon:
+    """One of each kind."""
+    return started(qd, request.param)
 
 
 def works(qd: Qd, daemon: Daemon) -> None:
@@ -60,7 +65,8 @@ def dead(qd: Qd) -> list[tuple[int, str, int, str]]:
     )]  # fmt: skip
 
 
-def test_what_a_handler_left_to_be_thrown_at_its_thread_ends_no_thread(qd: Qd, daemon: Daemon) -> None:
+def test_what_a_handler_left_to_be_thrown_at_its_thread_ends_no_thread(qd: Qd) -> None:
+    daemon = started(qd)
     before = daemon.threads()
     for number in range(4):
         qd.enqueue("throw_later")
@@ -89,10 +95,20 @@ def test_a_hostile_exception_is_recorded_by_its_class_at_least(qd: Qd, daemon: D
 CONVERT = "ALTER TABLE {} CONVERT TO CHARACTER SET utf8mb3"
 
 
-@pytest.mark.parametrize("converted", [(), ("qd_jobs", "qd_failed_jobs"), ("qd_failed_jobs",), ("qd_jobs",)])
+@pytest.mark.parametrize(
+    ("executor", "converted"),
+    [
+        ("thread", ()),
+        ("process", ()),
+        ("thread", ("qd_jobs", "qd_failed_jobs")),
+        ("thread", ("qd_failed_jobs",)),
+        ("thread", ("qd_jobs",)),
+    ],
+)
 def test_an_error_that_no_column_takes_is_recorded_all_the_same(
-    qd: Qd, daemon: Daemon, converted: tuple[str, ...]
+    qd: Qd, executor: str, converted: tuple[str, ...]
 ) -> None:
+    daemon = started(qd, executor)
     for table in converted:
         qd.sql(CONVERT.format(table))
     jobs = {what: qd.enqueue("raise_text", what=what)[0] for what in TEXTS}

@@ -68,3 +68,18 @@ def test_a_handler_that_lets_nobody_run_loses_its_lease_knows_it_and_is_not_pass
     assert len(settled) == qd.one("SELECT COUNT(*) FROM qd_failed_jobs"), settled
     assert qd.enqueue("nap", seconds=0)
     wait_for(lambda: qd.jobs() == 0, 10, "an ordinary job after that")
+
+
+def test_in_a_process_of_its_own_a_handler_that_lets_nobody_run_keeps_its_lease(qd: Qd) -> None:
+    lease = 3.0
+    qd.write(
+        handlers=HANDLERS,
+        queues={"default": {"lease": f"{lease:g}s", "timeout": "60s", "max_attempts": 2}},
+        workers=[{"queues": ["default"], "threads": 2, "executor": "process"}],
+    )
+    daemons = [qd.start(), qd.twin().start()]
+    (job,) = qd.enqueue("hold_interpreter", seconds=int(3 * lease))
+    wait_for(lambda: qd.ran("end"), 60, "its end")
+    wait_for(lambda: qd.jobs() == 0, 10, "the job's end")
+    assert qd.ran("start") == qd.ran("end") == [job]
+    assert not [line for one in daemons for line in one.lines("lease.lost") + one.lines("stale.reclaimed")]
