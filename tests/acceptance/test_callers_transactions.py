@@ -34,9 +34,9 @@ WAYS = pytest.mark.parametrize("enqueue", [by_api, by_sql])
 @contextmanager
 def caller(qd: Qd) -> Iterator[tuple[Any, Any]]:
     """An application's connection as it comes from the server: REPEATABLE READ, no autocommit."""
-    with closing(qd.server.connect(qd.database, autocommit=False)) as connection:
-        with closing(connection.cursor(buffered=True)) as cursor:
-            yield connection, cursor
+    connection = qd.server.connect(qd.database, autocommit=False)
+    with closing(connection), closing(connection.cursor(buffered=True)) as cursor:
+        yield connection, cursor
 
 
 def rounds(qd: Qd, seconds: float) -> Callable[[], bool]:
