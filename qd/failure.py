@@ -92,7 +92,8 @@ def describe(error: BaseException, own: str | None = None) -> tuple[str, str]:
     """
     name = class_name(error)
     try:
-        return cut(_headline(error), ERROR_LIMIT), _traceback(error, own)
+        headline = _headline(error)  # once: its own __str__ may take long
+        return cut(headline, ERROR_LIMIT), _traceback(error, headline, own)
     except BaseException:  # no memory or no stack left, most likely: the name is what can be said
         return name, ""
 
@@ -145,12 +146,12 @@ def _headline(error: BaseException) -> str:
     return f"{class_name(error)}: {message}" if message else class_name(error)
 
 
-def _traceback(error: BaseException, own: str | None) -> str:
+def _traceback(error: BaseException, headline: str, own: str | None) -> str:
     """The newest exception whole; of those before it as much as there is room for."""
     links = _chain(error)
-    newest = cut(_block(error, 0, own), TRACEBACK_LIMIT)
+    newest = cut(_block(error, headline, 0, own), TRACEBACK_LIMIT)
     older = "[earlier exceptions are left out]\n\n" if len(links) == _LINKS else ""
-    older += "".join(_block(link, 0, own) + joint for link, joint in reversed(links))
+    older += "".join(_block(link, _headline(link), 0, own) + joint for link, joint in reversed(links))
     room = TRACEBACK_LIMIT - len(newest.encode())
     return (cut_tail(older, room) if room > _LINE_LIMIT else "") + newest
 
@@ -176,11 +177,11 @@ def _before(error: BaseException) -> tuple[BaseException | None, str]:
     return _CONTEXT.__get__(error), "During handling of the above exception, another exception occurred:"
 
 
-def _block(error: BaseException, depth: int, own: str | None = None) -> str:
+def _block(error: BaseException, headline: str, depth: int, own: str | None = None) -> str:
     """One exception: its frames, its text, its notes and, of a group, the first members."""
     frames = _frames(_TRACEBACK.__get__(error), own)
     head = "Traceback (most recent call last):\n" + "".join(frames) if frames else ""
-    text = cut(_headline(error), _MESSAGE_LIMIT)
+    text = cut(headline, _MESSAGE_LIMIT)
     return head + text + "\n" + _notes(error) + _members(error, depth)
 
 
@@ -238,6 +239,7 @@ def _members(error: BaseException, depth: int) -> str:
     members = _GROUP.__dict__["exceptions"].__get__(error)
     if depth >= len(_MEMBERS):
         return f"  [{len(members)} exceptions left out]\n"
-    shown = [indent(f"[{n}]\n{_block(m, depth + 1)}", "  | ") for n, m in enumerate(members[: _MEMBERS[depth]], 1)]
+    first = [_block(member, _headline(member), depth + 1) for member in members[: _MEMBERS[depth]]]
+    shown = [indent(f"[{number}]\n{block}", "  | ") for number, block in enumerate(first, 1)]
     left_out = len(members) - len(shown)
     return "".join(shown) + (f"  [{left_out} more exceptions left out]\n" if left_out else "")

@@ -101,6 +101,18 @@ def test_a_text_of_500_mb_is_cut_and_marked_in_good_time() -> None:
     assert len(traceback.encode()) <= TRACEBACK_LIMIT
 
 
+def test_an_exception_is_asked_for_its_text_once() -> None:
+    asked: list[str] = []
+
+    class Slow(Exception):
+        def __str__(self) -> str:
+            asked.append("again")
+            return "slow"
+
+    text, traceback = describe(caught(lambda: throw(Slow())))
+    assert len(asked) == 1 and "slow" in text and "slow" in traceback
+
+
 def test_four_byte_characters_are_counted_in_bytes() -> None:
     text, _ = describe(ValueError("😀" * 2_000_000))
     assert ERROR_LIMIT - 4 < len(text.encode()) <= ERROR_LIMIT
