@@ -37,6 +37,7 @@ class OutageRecord:
         self._lock = threading.Lock()
         self._down_since: float | None = None
         self._needs_write = False
+        self._distrusted = 0.0
         self._last_began = self._last_ended = 0.0
         self._troubled_at = 0.0
         self._said: dict[int | str, float] = {}
@@ -48,6 +49,13 @@ class OutageRecord:
     def troubled_at(self) -> float:
         """Monotonic time of the last failed or slow statement; 0.0: none yet."""
         return self._troubled_at
+
+    def distrusted(self, opened_at: float) -> bool:
+        """Whether a connection opened then may lead to a server that is no longer the primary.
+
+        One that only reads would never notice: it is to be replaced once a write has gone elsewhere.
+        """
+        return opened_at < self._distrusted
 
     def lost(self, connection: str, opened_at: float | None, error: StoreError, used_at: float = 0.0) -> None:
         """A connection was lost, or could not be opened (`opened_at` None).
@@ -92,8 +100,10 @@ class OutageRecord:
             since = self._down_since
             if since is None or (self._needs_write and not wrote):
                 return
-            self._down_since, self._needs_write = None, False
             self._last_ended = monotonic()
+            if self._needs_write:
+                self._distrusted = self._last_ended
+            self._down_since, self._needs_write = None, False
         self._events.publish(DatabaseRestored(connection, monotonic() - since))
 
     def _stalled(self, connection: str, seconds: float) -> bool:

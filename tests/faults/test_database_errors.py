@@ -12,7 +12,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.faults import steps
-from tests.faults.fleet import Fleet, NewJob
+from tests.faults.fleet import Fleet
+from tests.faults.jobs import NewJob
 from tests.faults.steps import Ambush, Harm, Step
 from tests.faults.watching import runs_a_job, told
 from tests.support.answer import Answer
@@ -92,7 +93,7 @@ def test_no_error_at_any_statement_loses_a_job_runs_it_twice_or_is_blamed_on_it(
     assert said > 0 or not outages(errnos[0], steps.FINISH_COMMIT)
     print(f"{errnos}: the slowest job took {slowest:.2f} s")
     assert said_besides(fleet) <= {*NO_ROOM, *SET_UP_WRONG, *UNHEARD_OF}
-    assert fleet.ledger.wrongs(calm=True) == {}
+    assert fleet.ledger.wrongs() == {}
 
 
 def until_even(fleet: Fleet, before: int, most: int) -> int:
@@ -137,7 +138,7 @@ def settled_well_but_for(fleet: Fleet, errnos: set[int]) -> None:
     """Every promise kept; nothing said but these errors, each once."""
     assert said_besides(fleet) <= errnos
     assert fleet.lines("lease.lost") == fleet.lines("stale.reclaimed") == []
-    assert fleet.ledger.wrongs(calm=True) == {}
+    assert fleet.ledger.wrongs() == {}
 
 
 STALE = (

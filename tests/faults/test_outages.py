@@ -10,7 +10,8 @@ import random
 from collections.abc import Callable
 
 from qd.clock import monotonic
-from tests.faults.fleet import Fleet, NewJob
+from tests.faults.fleet import Fleet
+from tests.faults.jobs import NewJob
 from tests.faults.test_promises import no_bigger
 from tests.faults.watching import connections, kill_connections, runs_a_job, settled_well, told, until_told
 from tests.support.daemon import Daemon

@@ -7,7 +7,8 @@ from contextlib import suppress
 import mysql.connector
 
 from qd.clock import monotonic
-from tests.faults.fleet import Fleet, NewJob
+from tests.faults.fleet import Fleet
+from tests.faults.jobs import NewJob
 from tests.support.waiting import wait_for
 
 NEXT_JOB_WITHIN = 5.0
@@ -40,7 +41,8 @@ def until_told(fleet: Fleet, lost: int, within: float = 20.0) -> None:
 
 def connections(fleet: Fleet) -> list[int]:
     """The server's numbers of what the daemons have open there."""
-    return [int(row[0]) for row in fleet.server.run(PROCESSLIST, (fleet.user,))]
+    accounts = [member.account for member in fleet.members]
+    return [int(row[0]) for account in accounts for row in fleet.server.run(PROCESSLIST, (account,))]
 
 
 def kill_connections(fleet: Fleet) -> None:
@@ -52,6 +54,17 @@ def kill_connections(fleet: Fleet) -> None:
 
 def settled_well(fleet: Fleet) -> None:
     """Every promise was kept, as if nothing had happened, and nothing was said beside the outages."""
-    assert fleet.ledger.wrongs(calm=True) == {}
+    assert fleet.ledger.wrongs() == {}
     assert fleet.lines("lease.lost") == fleet.lines("stale.reclaimed") == []
     assert [line for line in fleet.lines("daemon.problem_seen") if " tries: " not in line] == []
+
+
+def started(fleet: Fleet, jobs: int = 1) -> None:
+    """Waits until so many handlers have begun."""
+    wait_for(lambda: len([1 for _, line in fleet.ledger.lines() if line.what == "start"]) >= jobs, 30, "a start")
+
+
+def pass_by(seconds: float) -> None:
+    """So long nothing is to happen."""
+    over = monotonic() + seconds
+    wait_for(lambda: monotonic() > over, seconds + 60, "time to pass")

@@ -131,7 +131,7 @@ class MySqlSession:
         """
         held = self._connection
         if held is not None and held.pid == os.getpid():
-            if monotonic() - held.used_at < UNUSED:
+            if monotonic() - held.used_at < UNUSED and not self._record.distrusted(held.opened_at):
                 return held
             self.close()
             return self._open(lost=False)

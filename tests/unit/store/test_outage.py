@@ -100,6 +100,24 @@ def test_a_read_only_outage_ends_with_a_write_not_with_a_read() -> None:
     assert told.record.up()
 
 
+def test_after_a_read_only_outage_no_connection_from_before_its_end_is_trusted() -> None:
+    told = Told()
+    opened = monotonic()
+    told.record.lost("one", monotonic(), ReadOnlyServer("read-only", 1290))
+    assert not told.record.distrusted(opened)
+    told.record.succeeded("two", 0.1, wrote=True)
+    assert told.record.distrusted(opened)
+    assert not told.record.distrusted(monotonic())
+
+
+def test_after_any_other_outage_a_connection_that_lives_is_trusted() -> None:
+    told = Told()
+    opened = monotonic()
+    told.record.lost("one", monotonic(), GONE)
+    told.record.succeeded("two", 0.1, wrote=True)
+    assert not told.record.distrusted(opened)
+
+
 def test_deadlocks_lock_waits_and_refused_rows_are_counted_but_neither_outage_nor_trouble_nor_line() -> None:
     told = Told()
     for error in (LockWait("waited", 1205), DataRefused("bad", 4025)):
