@@ -13,6 +13,13 @@ from tests.support.waiting import wait_for
 
 _SERIES = re.compile(r"(\w+)\{([^}]*)\} (\S+)")
 
+OWN = ("error", "crash", "timeout")
+"""Reasons of dead letters that only the holder writes. What a sweep writes is counted by its daemon too, but not
+where the answer to its COMMIT was lost."""
+
+FAILED = {"timeout": "failed", "crashed": "failed"}
+"""Outcomes that rows don't tell from `failed`."""
+
 
 def disagreements(member: Member, stories: dict[int, Story]) -> list[str]:
     """Where its counters tell something else than the rows that it wrote; empty if it isn't the first process.
@@ -33,7 +40,7 @@ def disagreements(member: Member, stories: dict[int, Story]) -> list[str]:
 
 def _written(account: str, stories: dict[int, Story]) -> dict[str, int]:
     """What one account wrote: per outcome, and per reason of a dead letter."""
-    counts = dict.fromkeys(["succeeded", "snoozed", "dead letters error", "failed"], 0)
+    counts = dict.fromkeys(["succeeded", "snoozed", "failed", *(f"dead letters {reason}" for reason in OWN)], 0)
     for story in stories.values():
         for before, entry in zip([None, *story.row], story.row, strict=False):
             if entry.writer != account:
@@ -41,8 +48,9 @@ def _written(account: str, stories: dict[int, Story]) -> dict[str, int]:
             burial = before is not None and before.what == "buried"
             counts["succeeded"] += entry.what == "gone" and not burial
             counts["snoozed"] += entry.what == "release" and "snooze" in story.notes(entry.owner)
-            counts["dead letters error"] += entry.what == "buried" and entry.reason == "error"
-            counts["failed"] += entry.what == "retry" or (entry.what == "buried" and entry.reason == "error")
+            if entry.what == "buried" and entry.reason in OWN:
+                counts[f"dead letters {entry.reason}"] += 1
+            counts["failed"] += entry.what == "retry" or (entry.what == "buried" and entry.reason in OWN)
     return counts
 
 
@@ -50,10 +58,10 @@ def _compared(wanted: dict[str, int], daemon: Daemon) -> Iterator[str]:
     counted = dict.fromkeys(wanted, 0.0)
     for name, labels, value in _SERIES.findall(daemon.get("/metrics")[1]):
         told = dict(re.findall(r'(\w+)="([^"]*)"', labels))
-        if name == "qd_job_attempts_total" and told["outcome"] in counted:
-            counted[told["outcome"]] += float(value)
-        if name == "qd_jobs_dead_lettered_total" and told["reason"] == "error":
-            counted["dead letters error"] += float(value)
+        if name == "qd_job_attempts_total" and (outcome := FAILED.get(told["outcome"], told["outcome"])) in counted:
+            counted[outcome] += float(value)
+        if name == "qd_jobs_dead_lettered_total" and told["reason"] in OWN:
+            counted[f"dead letters {told['reason']}"] += float(value)
     for what, number in wanted.items():
         if counted[what] != number:
             yield f"/metrics of daemon {daemon.process.pid} says {counted[what]:g} {what}, the rows say {number}"

@@ -62,5 +62,9 @@ class Excuses:
             for cut in self._of(token)
         )
 
+    def stopped(self, token: str) -> bool:
+        """Whether its owner was stopped in order."""
+        return any(cut.why == "stopped" for cut in self._of(token))
+
     def _of(self, token: str) -> list[CutOff]:
         return [cut for cut in self.cut_off if f":{cut.pid}:" in token]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.handlers import COMMAND
-from tests.faults.jobs import LEASE, QUEUES, NewJob, put
+from tests.faults.jobs import BOXED, LEASE, QUEUES, NewJob, put
 from tests.faults.ledger import Ledger
 from tests.support.daemon import Daemon, Qd
 from tests.support.mariadb import MariaDB
@@ -24,7 +24,8 @@ from tests.support.waiting import wait_for
 WORKERS = (
     {"queues": ["urgent", "default", "once"], "threads": 4},
     {"queues": ["once", "default"], "threads": 3},
-    {"queues": ["isolated"], "threads": 2},
+    {"queues": ["boxed"], "threads": 2, "executor": "process", "max_jobs": 50},
+    {"queues": ["risky"], "threads": 1},
 )
 """The last entry isn't the first daemon's: jobs of that queue may end the process, and the first is to live."""
 
@@ -68,7 +69,8 @@ class Member:
                 "modules": ["tests.faults.handlers"],
                 "commands": {"command": {"argv": ["sh", "-c", COMMAND]}},
             },
-            queues={queue: {**policy, "max_attempts": most} for queue, most in QUEUES.items()},
+            queues={queue: {**policy, "max_attempts": most} for queue, most in QUEUES.items()}
+            | {"boxed": {**policy, **BOXED, "max_attempts": QUEUES["boxed"]}},
             workers=list(workers),
             shutdown={"grace": f"{GRACE:g}s"},
             batch=batch,
@@ -232,7 +234,20 @@ class Fleet:
             self.tend()
             return self.jobs() == 0
 
-        wait_for(empty, within, "all jobs to be settled")
+        try:
+            wait_for(empty, within, "all jobs to be settled")
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {self._left()}") from None
+
+    def _left(self) -> str:
+        """The jobs that are left, for who wonders why."""
+        rows = self.server.run(
+            "SELECT id, queue, lane, priority, attempts, crashes, available_at, reserved_by, NOW(6) FROM qd_jobs "
+            "WHERE type NOT LIKE 'qd.%' LIMIT 10",
+            (),
+            self.database,
+        )
+        return "\n".join(["what is left, at most ten:", *(" ".join(map(str, row)) for row in rows)])
 
     def unexplained_deaths(self) -> list[tuple[int, int]]:
         """Daemons that ended by themselves though no job had ended them: (pid, status)."""

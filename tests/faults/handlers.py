@@ -126,6 +126,18 @@ def _end(how: Callable[[], Any]) -> Callable[[qd.Job], None]:
     return end
 
 
+def _hang() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(1000)
+
+
+def _fill_memory() -> None:
+    held = []
+    for _ in range(40):
+        held.append(bytearray(b"x" * (16 << 20)))
+        time.sleep(0.05)
+
+
 _POISON: dict[str, Callable[[qd.Job], None]] = {
     "raise": _hostile,
     "interrupt": _interrupt,
@@ -133,6 +145,8 @@ _POISON: dict[str, Callable[[qd.Job], None]] = {
     "os._exit": _end(lambda: os._exit(1)),
     "segfault": _end(lambda: os.kill(os.getpid(), signal.SIGSEGV)),
     "kill": _end(lambda: os.kill(os.getpid(), signal.SIGKILL)),
+    "memory": _end(_fill_memory),
+    "hang": _end(_hang),
 }
 
 COMMAND = (

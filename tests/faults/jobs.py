@@ -10,8 +10,12 @@ from dataclasses import dataclass
 
 from tests.support.server import Server
 
-QUEUES = {"urgent": 4, "default": 3, "once": 1, "isolated": 3}
-"""The most attempts that each queue allows."""
+QUEUES = {"urgent": 4, "default": 3, "once": 1, "boxed": 3, "risky": 3}
+"""The most attempts that each queue allows. `boxed` runs in child processes; `risky` in threads, also of what
+ends the whole daemon."""
+
+BOXED = {"timeout": "9s", "memory": "300MiB"}
+"""More of that queue's policy."""
 
 LEASE = 6.0
 """Seconds, in every queue."""
@@ -21,6 +25,9 @@ HARMLESS_POISON = ("raise", "interrupt", "sys.exit")
 
 DEADLY_POISON = ("os._exit", "segfault", "kill")
 """What ends the process that it runs in."""
+
+BOXED_POISON = (*DEADLY_POISON, "memory")
+"""What a process is needed for; besides these `hang`, which can only be killed."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +57,7 @@ def some_job(rng: random.Random, long: float = 0.05) -> NewJob:
     return NewJob(
         seconds=rng.choice([2.5, LEASE + 1]) if rng.random() < long else rng.choice(quick),
         failures=rng.choice([0] * 16 + [1, 1, 9]),
-        queue=rng.choice(["default", "default", "once", "urgent", "isolated"]),
+        queue=rng.choice(["default", "default", "once", "urgent", "boxed", "risky"]),
         priority=rng.choice([0, 2, 2, 3]),
         max_attempts=rng.choice([None, None, None, 1, 2]),
         type=kind,

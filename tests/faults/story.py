@@ -79,9 +79,11 @@ class Story:
 
     def _cause(self, token: str) -> str:
         notes = self.notes(token)
-        for note, cause in (("fail", "it failed"), ("snooze", "it snoozed"), ("cut", "a stop interrupted it")):
+        for note, cause in (("fail", "it failed"), ("snooze", "it snoozed")):
             if note in notes:
                 return cause
+        if "cut" in notes or self._given_back(token):
+            return "a stop interrupted it"
         claim, lost = self.claims().get(token), self.lost().get(token)
         if claim and lost:
             cut = self.excuses.lost_between(token, claim.at, lost.at)
@@ -133,7 +135,7 @@ class Story:
             yield "it was finished by one who had not run it to its end"
         if entry.what == "retry" and not notes & {"fail", "die", "cut"}:
             yield "an attempt was counted as failed that had not failed"
-        if entry.what == "release" and "start" in notes and not notes & set(UNCOUNTED):
+        if entry.what == "release" and "start" in notes and not self._uncounted(claim.owner):
             yield "its run was given back uncounted though it was not cut off"
 
     def _wrongs_of_runs(self) -> Iterator[str]:
@@ -141,7 +143,7 @@ class Story:
         tokens = [line.token for line in starts]
         if len(set(tokens)) != len(tokens):
             yield "one claim was started twice"
-        free = sum(line.what in UNCOUNTED for line in self.lines) if self.most > 1 else self._snoozes()
+        free = sum("snooze" in self.notes(token) if self.most == 1 else self._uncounted(token) for token in tokens)
         if len(starts) - free > self.most:
             yield "it was started more often than it may be"
         if "unexplained" in self.second_starts():
@@ -155,8 +157,13 @@ class Story:
     def _excused(self, token: str) -> bool:
         return self.excuses.lost_between(token, self.claims()[token].at, self.lost()[token].at) is not None
 
-    def _snoozes(self) -> int:
-        return sum(line.what == "snooze" for line in self.lines)
+    def _uncounted(self, token: str) -> bool:
+        """Whether a run's attempt may be given back: it asked for it, or a stop cut it off, maybe without a word."""
+        return bool(self.notes(token) & set(UNCOUNTED)) or self.excuses.stopped(token)
+
+    def _given_back(self, token: str) -> bool:
+        given = any(entry.what == "release" and entry.owner == token for entry in self.row)
+        return given and self.excuses.stopped(token)
 
     def _wrongs_of_end(self) -> Iterator[str]:
         gone = sum(entry.what == "gone" for entry in self.row)
@@ -171,8 +178,11 @@ class Story:
 
     def _wrongs_of_dead_letter(self, buried: Entry) -> Iterator[str]:
         notes = self.notes(buried.owner)
-        wanted = {"error": {"fail"}, "crash": {"die"}, "interrupted": {"cut"}, "timeout": {"cut", "fail"}}
-        if buried.reason != "lost" and not notes & wanted.get(buried.reason or "", set()):
+        wanted = {"error": {"fail"}, "crash": {"die"}, "interrupted": {"cut"}, "timeout": {"cut", "fail", "die"}}
+        as_it_ended = bool(notes & wanted.get(buried.reason or "", set()))
+        if buried.reason == "interrupted":
+            as_it_ended = as_it_ended or self.excuses.stopped(buried.owner)
+        if buried.reason != "lost" and not as_it_ended:
             yield f"a dead letter of reason {buried.reason}, which is not how it ended"
         if self.effects:
             yield "a dead letter though its effect was committed"

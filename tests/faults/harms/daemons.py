@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from tests.faults.harms.base import Harms, Lasting
-from tests.faults.jobs import DEADLY_POISON, LEASE, NewJob
+from tests.faults.jobs import BOXED_POISON, DEADLY_POISON, LEASE, NewJob
 
 
 class DaemonHarms(Harms):
@@ -38,5 +38,11 @@ class DaemonHarms(Harms):
 
     def poisoned(self, rng: random.Random) -> Lasting:
         """Jobs are put in that end the process that runs them."""
-        self.fleet.enqueue(*[NewJob(type="poison", does=rng.choice(DEADLY_POISON), queue="isolated") for _ in range(3)])
+        boxed = [_poison(rng.choice(BOXED_POISON), "boxed", rng.choice([1, 2, None])) for _ in range(3)]
+        hangs = [_poison("hang", "boxed", 1)] if rng.random() < 0.3 else []
+        self.fleet.enqueue(*boxed, *hangs, _poison(rng.choice(DEADLY_POISON), "risky", None))
         yield 0.0
+
+
+def _poison(does: str, queue: str, most: int | None) -> NewJob:
+    return NewJob(type="poison", does=does, queue=queue, max_attempts=most)
