@@ -41,6 +41,9 @@ class Talk:
 class AnsweringProxy:
     """TLS must be off, so that statements can be read.
 
+    Args:
+        port: where it shall listen; 0: anywhere.
+
     Attributes:
         port: where it listens, on 127.0.0.1.
         refusal: see Refusal. A COMMIT that is refused is undone: the server gets a ROLLBACK.
@@ -49,13 +52,13 @@ class AnsweringProxy:
         refused: how many statements got an error.
     """
 
-    def __init__(self, server_port: int, refusal: Refusal = lambda talk, statement: None) -> None:
+    def __init__(self, server_port: int, refusal: Refusal = lambda talk, statement: None, port: int = 0) -> None:
         self._server_port, self.refusal = server_port, refusal
         self.version: str | None = None
         self.change: Callable[[bytes], bytes] = lambda packet: packet
         self.refused = 0
         self._talks: list[Talk] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
