@@ -12,14 +12,14 @@ HANDLERS = {"modules": ["tests.acceptance.hard_handlers"]}
 
 
 def test_busy_handlers_cost_no_lease_and_the_metrics_answer(qd: Qd) -> None:
-    lease = 6.0
+    lease = 12.0
     qd.write(
         handlers=HANDLERS,
         queues={"default": {"lease": f"{lease:g}s", "timeout": "60s"}},
         workers=[{"queues": ["default"], "threads": 8}],
     )
     daemon = qd.start()
-    jobs = qd.enqueue("spin", 8, seconds=2 * lease)
+    jobs = qd.enqueue("spin", 8, seconds=lease)
     wait_for(lambda: len(qd.ran("start")) == 8, 20, "all to run")
     qd.twin().start()  # it would take what is given up
     ends: dict[int, list[float]] = {}

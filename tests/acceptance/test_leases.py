@@ -45,13 +45,14 @@ def stopped(daemon: Daemon, proxy: FaultProxy) -> Callable[[], None]:
     return lambda: daemon.send(SIGCONT)
 
 
-@pytest.mark.parametrize("harm", [stopped, cut_off])
+@pytest.mark.parametrize(("harm", "executor"), [(stopped, "thread"), (cut_off, "process")])
 def test_a_late_finisher_settles_nothing_however_its_run_ends(
-    qd: Qd, harm: Callable[[Daemon, FaultProxy], Callable[[], None]]
+    qd: Qd, harm: Callable[[Daemon, FaultProxy], Callable[[], None]], executor: str
 ) -> None:
     policy = {"lease": "3s", "timeout": "60s", "max_attempts": 5, "backoff": {"base": "0s"}}
     proxy = FaultProxy(qd.server.port)
-    qd.write(handlers=HANDLERS, queues={"default": policy})
+    workers = [{"queues": ["default"], "threads": 2, "executor": executor}]
+    qd.write(handlers=HANDLERS, queues={"default": policy}, workers=workers)
     second = qd.twin()
     qd.write(database={"port": proxy.port, "tls": {"mode": "disabled"}})
     late = qd.start()
