@@ -18,7 +18,7 @@ from tests.faults.judgement import Judgement
 from tests.support.mariadb import new_server
 from tests.support.server import ROOT, ServerMissing
 
-KINDS = (*AT_THE_DATABASE, "answer_to_commit_lost", *AT_DAEMONS, *AT_DAEMONS)
+KINDS = (*AT_THE_DATABASE, "answer_to_commit_lost", *AT_DAEMONS, "daemon_killed", "daemon_frozen")
 
 EVERY = 10.0
 """Seconds from one line to the next."""
