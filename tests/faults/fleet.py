@@ -232,7 +232,7 @@ class Fleet:
         """Waits until every job is finished or a dead letter.
 
         Args:
-            within: seconds from one job's end to the next, at most: how long all of it takes is a matter of the machine.
+            within: seconds from one job's end to the next, at most; how long all takes is a matter of the machine.
         """
         least, until = self.jobs() + 1, 0.0
 
