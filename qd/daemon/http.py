@@ -223,7 +223,8 @@ class HttpServer:
         self._closed.set()
         with suppress(OSError):  # wakes the thread that waits in accept
             self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
+        with suppress(OSError):  # a handler has closed it
+            self._socket.close()
         self._places.hurry()
         if self._thread.ident is not None:
             self._thread.join(1.0)

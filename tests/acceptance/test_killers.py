@@ -117,6 +117,19 @@ def stacks(daemon: Daemon) -> bool:
     return "Fatal Python error: Segmentation fault" in daemon.said() and "hard_handlers.py" in daemon.said()
 
 
+def test_a_daemon_whose_descriptors_a_handler_has_closed_ends_as_failed_at_once(qd: Qd) -> None:
+    qd.write(
+        handlers={"modules": ["tests.acceptance.hard_handlers"]}, queues={"default": {**POLICY, "max_attempts": 1}}
+    )
+    daemon = qd.start()
+    (job,) = qd.enqueue("close_everything")
+    assert daemon.wait_exit(15) == 70
+    qd.start()
+    wait_for(lambda: qd.jobs() == 0, TAKEN_BACK, "the job to be settled")
+    assert dead_letters(qd) in ({}, {job: ("lost", 1)}), "its end was written on a new connection, or it was cut off"
+    assert qd.ran("start", job) == [job]
+
+
 @pytest.mark.parametrize("unit", ["qd.service", "qd@.service"])
 def test_systemd_starts_a_daemon_again_whatever_ended_it(unit: str) -> None:
     lines = (ROOT / "systemd" / unit).read_text().splitlines()
