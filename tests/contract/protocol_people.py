@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from qd.errors import NotFound, Refused
+from qd.errors import Refused
 from qd.events import StaleReclaimed
 from qd.outcome import Verdict
 from qd.store.callers.complete import complete
@@ -18,6 +18,7 @@ from tests.contract.protocol_machine import OWNERS, PICKS, SWEEP_LEASE, Held, Pr
 from tests.contract.protocol_tables import QUEUES
 
 PICK = st.integers(0, 40)
+VERBS = ["recovers"] * 3 + ["releases"] * 3 + ["deletes", "deletes_many", "pauses", "resumes", "configures"]
 APART = 12.0
 """Seconds between the sweep's two looks, for its lease of 30 s: a third of it and the keeper's pace."""
 
@@ -62,15 +63,20 @@ class WholeMachine(ProtocolMachine):
         self.hidden.add(job)
 
     @precondition(_in_state("reserved"))
-    @rule(pick=PICK, at=OWNERS)
-    def another_takes_over(self, pick: int, at: int) -> None:
-        """The shortest way to two who believe that they hold a job."""
+    @rule(pick=PICK, at=OWNERS, data=st.data())
+    def another_takes_over(self, pick: int, at: int, data: st.DataObject) -> None:
+        """The shortest way to two who believe that they hold a job; and the first one ends it, late."""
         job = self._job(pick, "reserved")
+        first = [held for held in self.claims if held.job.token == self.model.holder(job) and held.job.id == job]
         self.a_lease_runs_out(pick)
-        self.a_person_recovers(queue := self.queue_of(job))
+        self.recovers(0, queue := self.queue_of(job))
         for _ in range(len(self.model.ready(queue))):
             if job in self.model.jobs and self.model.holder(job) is None:
                 self.claim(at, queue, 8, "full")
+        for held in first:
+            self._renewed(held.owner, [held], locked=set())
+            ends = [data.draw(self._ends(held))]
+            assert self.owners[held.owner].store.settle(ends) == self._settled(held.owner, [held], ends)
 
     @rule(at=OWNERS)
     def an_owner_crashes(self, at: int) -> None:
@@ -79,9 +85,27 @@ class WholeMachine(ProtocolMachine):
     # ------------------------------------------------------------------ sweeping
 
     @rule(
-        at=OWNERS, seconds=st.sampled_from([0.0, 5.0, 11.0, 12.0, 13.0]), trouble=st.sampled_from([False] * 4 + [True])
-    )
-    def a_sweep(self, at: int, seconds: float, trouble: bool) -> None:
+        at=OWNERS, pick=PICK,
+        rounds=st.lists(
+            st.tuples(
+                st.sampled_from([0.0, 5.0, 11.0, 12.0, 13.0]),
+                st.sampled_from(["nothing", "nothing", "nothing", "trouble", "renewed", "ran out", "ran out again"]),
+            ),
+            min_size=1, max_size=4,
+        ),
+    )  # fmt: skip
+    def sweeps(self, at: int, pick: int, rounds: list[tuple[float, str]]) -> None:
+        """Rounds of one owner's sweep; before each some time passes, and something may have happened."""
+        for seconds, happened in rounds:
+            if happened == "ran out" and _in_state("reserved")(self):
+                self.a_lease_runs_out(pick)
+            elif happened == "ran out again" and _in_state("stale")(self):
+                self.tables.move(self._job(pick, "stale"), -1.0)
+            elif happened == "renewed" and self.claims:
+                self.renew([pick])
+            self._sweep(at, seconds, trouble=happened == "trouble")
+
+    def _sweep(self, at: int, seconds: float, *, trouble: bool) -> None:
         """Takes back what was stale at a look long enough ago, unchanged, with no trouble since."""
         owner = self.owners[at]
         owner.clock += seconds
@@ -107,16 +131,22 @@ class WholeMachine(ProtocolMachine):
         first = owner.seen.get(key, owner.clock)
         return first if first > owner.troubled else owner.clock
 
-    @rule(queue=st.sampled_from(QUEUES))
-    def a_person_recovers(self, queue: str) -> None:
+    def recovers(self, pick: int, queue: str) -> None:
         done = self.desk.recover(queue, dict(self.model.policy), 3)
         assert done == self.recovered(queue)
 
     # ------------------------------------------------------------------ people
 
     @precondition(lambda self: self.model.jobs)
-    @rule(pick=PICK)
-    def a_person_releases(self, pick: int) -> None:
+    @rule(
+        verb=st.sampled_from(VERBS),
+        pick=PICK, queue=st.sampled_from(QUEUES),
+    )  # fmt: skip
+    def a_person(self, verb: str, pick: int, queue: str) -> None:
+        """One of the verbs, on one job or on one queue."""
+        getattr(self, verb)(pick, queue)
+
+    def releases(self, pick: int, queue: str) -> None:
         row = self.model.jobs[job := self._job(pick)]
         state, out_of_attempts = row.state(), self.model.spent(row)
         refused = state == "reserved" or (state == "stale" and out_of_attempts)
@@ -126,17 +156,15 @@ class WholeMachine(ProtocolMachine):
         elif state == "stale" and not refused:
             self.model.reclaim(job)
 
-    @precondition(lambda self: self.model.jobs)
-    @rule(pick=PICK)
-    def a_person_deletes(self, pick: int) -> None:
+    def deletes(self, pick: int, queue: str) -> None:
         row = self.model.jobs[job := self._job(pick)]
         alive = row.state() == "reserved"
         assert alive == _refused(lambda: self.desk.delete_job(job))
         if not alive:
             self.model.delete(job)
 
-    @rule(queue=st.sampled_from(QUEUES), state=st.sampled_from(["ready", "delayed", "stale"]))
-    def a_person_deletes_many(self, queue: str, state: str) -> None:
+    def deletes_many(self, pick: int, queue: str) -> None:
+        state = ("ready", "delayed", "stale")[pick % 3]
         where = Filter(queue=queue, state=state)
         ids = [job for job, row in self.model.jobs.items() if row.queue == queue and row.state() == state]
         assert sorted(self.desk.job_ids(where)) == sorted(ids)
@@ -164,24 +192,16 @@ class WholeMachine(ProtocolMachine):
             self.desk.delete_failed(job)
         self.model.delete_letter(job)
 
-    @rule(job=st.integers(1, 5))
-    def what_is_no_dead_letter_is_not_retried(self, job: int) -> None:
-        number = 10**9 + job
-        for act in (self.desk.retry_failed, self.desk.delete_failed, self.desk.delete_job, self.desk.release_job):
-            try:
-                act(number)
-                raise AssertionError(f"{act} found job {number}")
-            except NotFound:
-                pass
+    def pauses(self, pick: int, queue: str) -> None:
+        self.desk.pause(queue)
+        self.model.paused.add(queue)
 
-    @rule(queue=st.sampled_from(QUEUES), pause=st.booleans())
-    def a_person_pauses(self, queue: str, pause: bool) -> None:
-        (self.desk.pause if pause else self.desk.resume)(queue)
-        (self.model.paused.add if pause else self.model.paused.discard)(queue)
+    def resumes(self, pick: int, queue: str) -> None:
+        self.desk.resume(queue)
+        self.model.paused.discard(queue)
 
-    @rule(queue=st.sampled_from(QUEUES), most=st.integers(1, 3))
-    def the_configuration_changes(self, queue: str, most: int) -> None:
-        self.policy(queue, most)
+    def configures(self, pick: int, queue: str) -> None:
+        self.policy(queue, 1 + pick % 3)
 
     # ------------------------------------------------------------------ handlers, and strangers
 

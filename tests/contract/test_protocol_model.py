@@ -17,7 +17,7 @@ from tests.contract.bench import Bench
 from tests.contract.protocol_people import WholeMachine
 from tests.contract.protocol_tables import Tables
 
-EXAMPLES = int(os.environ.get("QD_MODEL_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("QD_MODEL_EXAMPLES", "40"))
 """Runs of some fifty acts each, on each kind of store."""
 
 

@@ -107,6 +107,17 @@ def test_a_lease_that_was_buried_by_the_sweep_is_told_as_lost(cut: Cut, action: 
     assert cut.bench.store.failed(job.id).reason == "lost"
 
 
+@pytest.mark.parametrize("action", [Action.FINISH, Action.RETRY, Action.RELEASE, Action.BURY])
+def test_a_lease_that_went_to_another_who_buried_the_job_is_told_as_lost(cut: Cut, action: Action) -> None:
+    (job,) = cut.claimed()
+    end = ended(job, action)
+    cut.settle_cut("before", [end])
+    _taken_back(cut.bench, job, 3)
+    (theirs,) = cut.bench.claim(1)
+    assert cut.bench.store.settle([ended(theirs, Action.BURY)]) == [Verdict.SETTLED]
+    assert cut.store.settle([end]) == [Verdict.LOST]
+
+
 def test_a_retry_that_stood_and_is_claimed_by_another_by_now_is_settled(cut: Cut) -> None:
     (job,) = cut.claimed()
     end = ended(job, Action.RETRY)
