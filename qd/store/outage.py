@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 
 from qd.clock import monotonic
-from qd.errors import DataRefused, ReadOnlyServer, StoreError, TransactionFailed
+from qd.errors import DataRefused, ReadOnlyServer, ServerBusy, SetupWrong, StoreError, TransactionFailed
 from qd.events import DatabaseErrorSeen, DatabaseLost, DatabaseRestored, Event, Events, Problem, Reconnected
 
 NEVER_WAIT = frozenset({"poller", "lease keeper"})
@@ -20,6 +20,15 @@ for reasons of its own, and must not keep the sweep from its work for as long as
 
 SLOW = 1.0
 """Seconds after which a transaction counts as trouble."""
+
+CROWDED = frozenset({1040, 1203, 1226})
+"""What a server says that gives out no more connections, to anybody or to this user."""
+
+CROWDED_FOR = 60.0
+"""Seconds since such a refusal for which those that can do without a lasting connection give theirs back."""
+
+ALIVE_FOR = 2.0
+"""Seconds since a success on any connection for which a refusal of a further one is no outage."""
 
 SETTLES = 5.0
 """Seconds after an outage's end in which older connections may still be lost one after the other, though
@@ -38,6 +47,10 @@ class OutageRecord:
         self._down_since: float | None = None
         self._needs_write = False
         self._distrusted = 0.0
+        self._crowded_at = -CROWDED_FOR
+        self._succeeded_at = 0.0
+        self._unsaid: tuple[float, str, StoreError] | None = None
+        self._begun_by: int | None = None
         self._last_began = self._last_ended = 0.0
         self._troubled_at = 0.0
         self._said: dict[int | str, float] = {}
@@ -57,6 +70,10 @@ class OutageRecord:
         """
         return opened_at < self._distrusted
 
+    def crowded(self) -> bool:
+        """Whether connections were refused a moment ago for want of room."""
+        return monotonic() - self._crowded_at < CROWDED_FOR
+
     def lost(self, connection: str, opened_at: float | None, error: StoreError, used_at: float = 0.0) -> None:
         """A connection was lost, or could not be opened (`opened_at` None).
 
@@ -65,14 +82,45 @@ class OutageRecord:
         """
         with self._lock:
             self._troubled_at = now = monotonic()
-            old = opened_at is not None and opened_at < self._last_began and used_at < self._last_ended + SETTLES
-            of_the_last = old and not isinstance(error, ReadOnlyServer)  # which is said by a server that is there
-            begins = self._down_since is None and not of_the_last
+            if error.errno in CROWDED:
+                self._crowded_at = now
+            if self._for_want_of_room(opened_at, error, now):
+                self._unsaid = (now, connection, error)
+                begins = False
+            else:
+                begins = self._begins(opened_at, error, used_at)
             if begins:
                 self._down_since = self._last_began = now
+                self._begun_by = error.errno
             if self._down_since is not None:
                 self._needs_write = self._needs_write or isinstance(error, ReadOnlyServer)
-        self._tell(error, DatabaseLost(connection, str(error)) if begins else None)
+            explains = not begins and self._explains(error, now)
+        said = DatabaseLost(connection, str(error)) if begins else None
+        self._tell(error, Problem(connection, str(error)) if explains else said)
+
+    def _for_want_of_room(self, opened_at: float | None, error: StoreError, now: float) -> bool:
+        """Whether one more connection was refused while others seem to work: the next success tells."""
+        alive = self._down_since is None and now - self._succeeded_at < ALIVE_FOR
+        return opened_at is None and error.errno in CROWDED and alive
+
+    def _begins(self, opened_at: float | None, error: StoreError, used_at: float) -> bool:
+        """Whether this is the first that is seen of an outage."""
+        old = opened_at is not None and opened_at < self._last_began and used_at < self._last_ended + SETTLES
+        of_the_last = old and not isinstance(error, ReadOnlyServer)  # which is said by a server that is there
+        return self._down_since is None and not of_the_last
+
+    def _explains(self, error: StoreError, now: float) -> bool:
+        """Whether an outage that began as a mere loss turns out to be one that a person must end."""
+        refusal = isinstance(error, SetupWrong | ServerBusy) or error.errno in CROWDED
+        return self._down_since is not None and refusal and error.errno != self._begun_by and self._news(error, now)
+
+    def _news(self, error: StoreError, now: float) -> bool:
+        """Whether this complaint wasn't said within the last minute."""
+        key = error.errno if error.errno is not None else type(error).__name__
+        if now - self._said.get(key, -SAY_AGAIN_AFTER) < SAY_AGAIN_AFTER:
+            return False
+        self._said[key] = now
+        return True
 
     def refused(self, connection: str, error: StoreError, seconds: float = 0.0) -> None:
         """A statement failed on a connection that lives, after so long; said at most once a minute.
@@ -84,16 +132,16 @@ class OutageRecord:
             now = monotonic()
             if not ordinary or self._stalled(connection, seconds):
                 self._troubled_at = now
-            key = error.errno if error.errno is not None else type(error).__name__
-            says = not ordinary and now - self._said.get(key, -SAY_AGAIN_AFTER) >= SAY_AGAIN_AFTER
-            if says:
-                self._said[key] = now
+            says = not ordinary and self._news(error, now)
         self._tell(error, Problem(connection, str(error)) if says else None)
 
     def succeeded(self, connection: str, seconds: float, *, wrote: bool) -> None:
         """A transaction was committed; it took this long. Reads don't end a read-only outage."""
         if self._stalled(connection, seconds):
             self._troubled_at = monotonic()
+        self._succeeded_at = monotonic()
+        if self._unsaid is not None:
+            self._say_unsaid()
         if self._down_since is None:
             return
         with self._lock:
@@ -105,6 +153,18 @@ class OutageRecord:
                 self._distrusted = self._last_ended
             self._down_since, self._needs_write = None, False
         self._events.publish(DatabaseRestored(connection, monotonic() - since))
+
+    def _say_unsaid(self) -> None:
+        """Others work on while one was refused for want of room: no outage, but to be said."""
+        with self._lock:
+            unsaid, now = self._unsaid, monotonic()
+            if unsaid is None or now - unsaid[0] < ALIVE_FOR / 2:
+                return
+            self._unsaid = None
+            _, connection, error = unsaid
+            says = self._down_since is None and self._news(error, now)
+        if says:
+            self._events.publish(Problem(connection, str(error)))
 
     def _stalled(self, connection: str, seconds: float) -> bool:
         return seconds > SLOW and connection in NEVER_WAIT

@@ -60,6 +60,7 @@ HINTS = {
     1146: "run `qd migrate`; if that finds nothing to do, make the lost table again from schema.sql",
     1153: "raise max_allowed_packet or send less",
     1176: "make the lost index again as schema.sql has it",
+    1203: "raise max_user_connections or run fewer daemons",
     1226: "raise the user's resource limits",
     1290: "the server is read-only: is it still the primary?",
     1665: "set binlog_format to ROW or MIXED",

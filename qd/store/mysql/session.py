@@ -26,10 +26,16 @@ from qd.store.dialect import MYSQL, Cursor
 from qd.store.mysql.connection import Connection
 from qd.store.mysql.errors import SLOW_TO_HEAL, sort
 from qd.store.mysql.limits import UNUSED
-from qd.store.outage import OutageRecord
+from qd.store.outage import CROWDED, OutageRecord
 from qd.store.pacing import Pacing
 
 T = TypeVar("T")
+
+KEEPER = "lease keeper"
+
+LASTING = frozenset({KEEPER, "poller"})
+"""Sessions that keep their connection where a server gives out too few. All others give theirs back after
+each use, so that none that rests keeps one from another that has an end to write."""
 
 
 class WatchedCursor:
@@ -170,6 +176,8 @@ class MySqlSession:
         connection.used_at = monotonic()
         self._pacing.succeeded()
         self._record.succeeded(self.name, monotonic() - started, wrote=cursor.wrote and not reads)
+        if self.name not in LASTING and self._record.crowded():
+            self.close()
         return result
 
     def _ended(self, connection: Connection, cursor: WatchedCursor, error: Exception, in_commit: bool) -> Exception:
@@ -221,6 +229,8 @@ class MySqlSession:
             connection = self._connect()
         except StoreError as error:
             later = error.errno in SLOW_TO_HEAL or isinstance(error, SetupWrong | ServerBusy)
+            if self.name == KEEPER and error.errno in CROWDED:
+                later = False  # one for all of a daemon's leases: they would run out
             self._pacing.failed(error, later=later)
             self._record.lost(self.name, None, error)
             raise

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
+
 from qd.clock import monotonic
-from qd.errors import ConnectionLost, DataRefused, LockWait, ReadOnlyServer, SetupWrong, StoreError, UnknownError
+from qd.errors import (
+    ConnectionLost,
+    DataRefused,
+    LockWait,
+    ReadOnlyServer,
+    ServerBusy,
+    SetupWrong,
+    StoreError,
+    UnknownError,
+)
 from qd.events import DatabaseErrorSeen, DatabaseLost, DatabaseRestored, Event, Events, Problem
+from qd.store import outage
 from qd.store.outage import SETTLES, OutageRecord
 
 GONE = ConnectionLost("gone", 2013)
@@ -116,6 +128,46 @@ def test_after_any_other_outage_a_connection_that_lives_is_trusted() -> None:
     told.record.lost("one", monotonic(), GONE)
     told.record.succeeded("two", 0.1, wrote=True)
     assert not told.record.distrusted(opened)
+
+
+FULL = ConnectionLost("too many connections", 1040)
+
+
+def test_one_connection_too_many_while_others_work_is_a_complaint_and_no_outage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(outage, "monotonic", lambda: now)
+    told = Told()
+    for _ in range(20):
+        told.record.succeeded("poller", 0.1, wrote=False)
+        told.record.lost("worker", None, FULL)
+        now += 1.5
+    told.record.succeeded("poller", 0.1, wrote=False)
+    assert told.record.up()
+    assert told.record.crowded()
+    assert told.lines() == ["Problem"]
+
+
+def test_where_no_connection_is_left_a_refusal_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(outage, "monotonic", lambda: now)
+    told = Told()
+    told.record.succeeded("poller", 0.1, wrote=False)
+    told.record.lost("poller", None, FULL)
+    now += 3.0
+    told.record.lost("poller", None, FULL)
+    assert not told.record.up()
+    told.record.succeeded("poller", 0.1, wrote=False)
+    assert told.lines() == ["DatabaseLost", "DatabaseRestored"]
+
+
+def test_an_outage_that_turns_out_to_be_a_refusal_is_explained_once() -> None:
+    told = Told()
+    told.record.lost("one", monotonic(), GONE)
+    for _ in range(5):
+        told.record.lost("one", None, ServerBusy("host blocked: FLUSH HOSTS", 1129))
+    assert told.lines() == ["DatabaseLost", "Problem"]
 
 
 def test_deadlocks_lock_waits_and_refused_rows_are_counted_but_neither_outage_nor_trouble_nor_line() -> None:
