@@ -126,6 +126,28 @@ class WholeMachine(ProtocolMachine):
         }
         assert len(told) == len(taken)
 
+    @precondition(_in_state("stale"))
+    @rule(at=OWNERS, pick=PICK, happened=st.sampled_from(["renewed", "ran out again", "released", "completed"]))
+    def a_look_at_stale_rows_is_out_of_date(self, at: int, pick: int, happened: str) -> None:
+        """What has changed since the look is left as it is, also where it is stale again."""
+        owner, job = self.owners[at], self._job(pick, "stale")
+        row = self.model.jobs[job]
+        rows = {row.job_id: row for row in owner.store.stale(QUEUES, 200)}
+        holders = [held for held in self.claims if held.job.token == row.owner and held.job.id == job]
+        if happened == "ran out again":
+            self.tables.move(job, -1.0)
+        elif happened == "released":
+            self.releases(sorted(self.model.jobs).index(job), row.queue)
+        elif happened == "completed" and holders:
+            self.handlers_complete([self.claims[::-1].index(holders[0])], commit=True, meanwhile=False)
+        elif holders:
+            self._renewed(holders[0].owner, holders, locked=set())
+        else:
+            return
+        changed = self.model.jobs.get(job) != row or row.state() != "stale" or happened == "ran out again"
+        verdict = owner.store.reclaim(rows[job], self.model.policy[row.queue])
+        assert verdict is (Verdict.LOST if changed else self.model.reclaim(job))
+
     def _first_seen(self, at: int, key: tuple[int, str, str]) -> float:
         owner = self.owners[at]
         first = owner.seen.get(key, owner.clock)
