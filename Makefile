@@ -1,7 +1,7 @@
 # What a newcomer and CI run. Everything stays in this folder (.venv, var) but for packages of the
 # distribution, which are installed only as root and said in one line.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-mysql test test-servers lint format types ci clean
+.PHONY: help demo demo-mysql test test-servers outages lint format types ci clean
 .NOTPARALLEL:
 
 export DIR PYTHON
@@ -35,6 +35,11 @@ chaos:  ## minutes of everything at once, then the ledger (MINUTES=10 SEED=n DAE
 	@.ci/venv test
 	@.ci/mariadb
 	@$(PY) -m tests.faults.chaos $(and $(MINUTES),--minutes $(MINUTES)) $(and $(SEED),--seed $(SEED)) $(and $(DAEMONS),--daemons $(DAEMONS)) $(and $(JOBS),--jobs $(JOBS)) $(and $(HARMS),--harms $(HARMS))
+
+outages:  ## 200 outages in a row, then a server that is down for MINUTES=10: what is left, and when work goes on
+	@.ci/venv test
+	@.ci/mariadb
+	@QD_OUTAGES=200 QD_OUTAGE_MINUTES=$(or $(MINUTES),10) $(PY) -m pytest -s tests/faults/test_outages.py
 
 lint:  ## ruff, and the rule that imports go down only
 	@.ci/venv test,dev

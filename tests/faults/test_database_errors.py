@@ -15,7 +15,7 @@ from tests.faults import steps
 from tests.faults.fleet import Fleet
 from tests.faults.jobs import NewJob
 from tests.faults.steps import Ambush, Harm, Step
-from tests.faults.watching import runs_a_job, told
+from tests.faults.watching import runs_a_job, until_even
 from tests.support.answer import Answer
 from tests.support.waiting import wait_for
 
@@ -94,16 +94,6 @@ def test_no_error_at_any_statement_loses_a_job_runs_it_twice_or_is_blamed_on_it(
     print(f"{errnos}: the slowest job took {slowest:.2f} s")
     assert said_besides(fleet) <= {*NO_ROOM, *SET_UP_WRONG, *UNHEARD_OF}
     assert fleet.ledger.wrongs() == {}
-
-
-def until_even(fleet: Fleet, before: int, most: int) -> int:
-    """Waits until as many ends as outages are said; how many since, at most so many.
-
-    None where the connection is older than the last outage: then its loss counts as part of that one.
-    """
-    wait_for(lambda: len(set(told(fleet))) == 1, 20, "the end of what was lost to be said")
-    assert told(fleet)[0] - before <= most, fleet.lines("database.lost")[before:]
-    return told(fleet)[0] - before
 
 
 def said_besides(fleet: Fleet) -> set[int]:

@@ -39,6 +39,16 @@ def until_told(fleet: Fleet, lost: int, within: float = 20.0) -> None:
     assert told(fleet) == (lost, lost), [*fleet.lines("database.lost"), *fleet.lines("database.restored")]
 
 
+def until_even(fleet: Fleet, before: int, most: int) -> int:
+    """Waits until as many ends as outages are said; how many since, at most so many.
+
+    None where only connections that are older than the last outage notice it: they take it for that one.
+    """
+    wait_for(lambda: len(set(told(fleet))) == 1, 20, "the end of what was lost to be said")
+    assert told(fleet)[0] - before <= most, fleet.lines("database.lost")[before:]
+    return told(fleet)[0] - before
+
+
 def connections(fleet: Fleet) -> list[int]:
     """The server's numbers of what the daemons have open there."""
     accounts = [member.account for member in fleet.members]
