@@ -47,6 +47,8 @@ class Application:
         self.database = sqlite3.connect(":memory:", isolation_level=None)
         self.database.execute("CREATE TABLE qd_jobs (id INTEGER, reserved_by TEXT)")
         self.database.execute("CREATE TABLE invoices (customer INTEGER)")
+        self.database.execute("CREATE TABLE printing (job INTEGER PRIMARY KEY, token TEXT)")
+        self.database.execute("CREATE TABLE labels (label TEXT)")
         self.orders: Callable[[], Any] = lambda: range(3)
 
     @contextmanager
@@ -72,6 +74,20 @@ class Application:
         finally:
             file.removed = True
 
+    def begin(self, job_id: int, token: str) -> None:
+        self.database.execute(self.fence("REPLACE", job_id, token))
+
+    def print(self, job_id: int, token: str, label: str) -> None:
+        if self.database.execute(self.fence("INSERT", job_id, token, label)).rowcount != 1:
+            raise PermissionError("another run of the job has begun")
+
+    def fence(self, verb: str, job_id: int, token: str, label: str = "") -> str:
+        """The page's statement that begins so, with values in place of the page's."""
+        (statement,) = (part for part in samples("sql")[0].split(";") if verb in part)
+        statement = re.sub("--.*", "", statement)
+        values = {"7": str(job_id), "'host:1:nonce:default-1:8'": f"'{token}'", "'a'": f"'{label}'"}
+        return re.sub("|".join(values), lambda found: values[found[0]], statement[statement.index(verb) :])
+
     async def rate(self, currency: str) -> float:
         await asyncio.sleep(0)
         return 1.0
@@ -82,6 +98,7 @@ class Application:
             "mailer": SimpleNamespace(send=lambda **mail: self.sent.append(mail)),
             "bank": SimpleNamespace(charge=lambda card, amount: self.answer, rate=self.rate),
             "shop": self,
+            "printer": self,
         }
 
 
@@ -110,7 +127,7 @@ def run(kind: str, payload: Any, **fields: Any) -> Outcome:
 
 
 def test_all_blocks_are_known() -> None:
-    assert {name for name, _ in BLOCKS} == {"python", "yaml", "sh", "text"}
+    assert {name for name, _ in BLOCKS} == {"python", "yaml", "sh", "sql", "text"}
 
 
 def test_the_first_sample(application: Application) -> None:
@@ -145,6 +162,18 @@ def test_effect_and_end_together(application: Application) -> None:
     assert run("book_invoice", {"customer": 5}, token="mine").kind is OutcomeKind.SUCCEEDED
     assert rows("SELECT * FROM invoices").fetchall() == [(5,)]
     assert rows("SELECT * FROM qd_jobs").fetchall() == []
+
+
+def test_a_run_that_another_has_overtaken_prints_no_more(application: Application) -> None:
+    def overtaken() -> Iterator[str]:
+        yield "a"
+        assert run("print_labels", ["b"], token="second").kind is OutcomeKind.SUCCEEDED
+        yield "c"
+
+    outcome = run("print_labels", overtaken(), token="first")
+    assert outcome.error is not None and "another run of the job has begun" in outcome.error
+    assert application.database.execute("SELECT label FROM labels").fetchall() == [("a",), ("b",)]
+    assert run("print_labels", ["d"], id=8).kind is OutcomeKind.SUCCEEDED, "another job isn't in the way"
 
 
 def test_a_coroutine(application: Application) -> None:
