@@ -48,12 +48,16 @@ CREATE TABLE qd_jobs (
   reserved_by VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NULL DEFAULT NULL,
   -- at most one job of a queue has it
   unique_key VARCHAR(191) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL DEFAULT NULL,
+  -- made by the server: the queue of a job that has such a key. Galera takes an entry of a unique index for
+  -- the same on two nodes unless all of it is NULL: (queue, NULL) would have all jobs of a queue conflict
+  unique_queue VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin
+    GENERATED ALWAYS AS (IF(unique_key IS NULL, NULL, queue)) STORED,
   last_error TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL DEFAULT NULL,
   -- JSON list of the last 20 attempts: start, end, worker, outcome, error
   history LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL DEFAULT NULL,
   created_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
   PRIMARY KEY (id),
-  UNIQUE KEY qd_jobs_unique (queue, unique_key),
+  UNIQUE KEY qd_jobs_unique (unique_queue, unique_key),
   -- a claim reads one lane of one priority in this order and stops; the id follows by itself
   KEY qd_jobs_claim (queue, lane, priority, available_at),
   -- these hold also where the session's sql_mode would cut, round or zero a value silently

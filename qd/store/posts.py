@@ -36,7 +36,7 @@ def _wrong(cursor: Cursor, queue: str) -> list[int]:
     keys = [post_key(priority) for priority in PRIORITIES.values()]
     cursor.execute(
         "SELECT unique_key, type, lane, priority, available_at FROM qd_jobs "
-        "WHERE queue = %s AND unique_key IN (%s, %s, %s, %s)",
+        "WHERE unique_queue = %s AND unique_key IN (%s, %s, %s, %s)",
         (queue, *keys),
     )
     found = {str(key): (type_, lane, priority, written(due)) for key, type_, lane, priority, due in cursor.fetchall()}

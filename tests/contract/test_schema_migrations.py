@@ -108,7 +108,8 @@ def test_sqlite_has_the_columns_and_indexes_of_schema_sql(mariadb: Server, mysql
     with embedded(tmp_path / "qd.sqlite3") as cursor:
         assert migrate(cursor, SQLITE) == LAST
         for table in (*schema.TABLES, "qd_schema"):
-            columns = [row[1] for row in sorted(loaded["columns"], key=lambda row: row[2]) if row[0] == table]
+            rows = [row for row in sorted(loaded["columns"], key=lambda row: row[2]) if row[0] == table]
+            columns = [row[1] for row in rows if row[6] != "STORED GENERATED"]  # for clusters, which SQLite has none of
             cursor.execute("SELECT name FROM pragma_table_info(%s)", (table,))
             assert [row[0] for row in cursor.fetchall()] == columns
             indexes = {row[1] for row in loaded["statistics"] if row[0] == table} - {"PRIMARY"}

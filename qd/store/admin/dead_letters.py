@@ -101,7 +101,7 @@ def retry(cursor: Cursor, dialect: Dialect, job_id: int, up_to: int | None) -> i
     """
     failed_id, queue, unique_key = _locked(cursor, dialect, job_id, up_to)
     if unique_key is not None:
-        _refuse_taken(cursor, job_id, queue, unique_key)
+        _refuse_taken(cursor, dialect, job_id, queue, unique_key)
     cursor.execute("SELECT 1 FROM qd_jobs WHERE id = %s", (job_id,))
     id_is_taken = cursor.fetchone() is not None
     cursor.execute(_INSERT_NEW if id_is_taken else _INSERT_SAME, (failed_id,))
@@ -124,8 +124,9 @@ _INSERT_NEW = f"INSERT INTO qd_jobs ({_KEPT}, last_error) SELECT {_KEPT}, error 
 _INSERT_SAME = _INSERT_NEW.replace("(queue", "(id, queue").replace("SELECT queue", "SELECT job_id, queue")
 
 
-def _refuse_taken(cursor: Cursor, job_id: int, queue: str, unique_key: str) -> None:
-    cursor.execute("SELECT id FROM qd_jobs WHERE queue = %s AND unique_key = %s", (queue, unique_key))
+def _refuse_taken(cursor: Cursor, dialect: Dialect, job_id: int, queue: str, unique_key: str) -> None:
+    column = "unique_queue" if dialect.name == "mysql" else "queue"  # as the index has it
+    cursor.execute(f"SELECT id FROM qd_jobs WHERE {column} = %s AND unique_key = %s", (queue, unique_key))
     holder = cursor.fetchone()
     if holder is not None:
         raise Refused(

@@ -121,10 +121,10 @@ def _of_tables(session: Session) -> Iterator[Finding]:
     names = ", ".join(found.foreign)
     if found.foreign:
         yield Finding("FAIL", "engine", f"not InnoDB, so that moves between tables can be half done: {names}")
-    if ("queue", "unique_key") not in found.unique:
+    if ("unique_queue", "unique_key") not in found.unique:
         yield Finding(
-            "FAIL", "unique keys", "qd_jobs has no unique index on (queue, unique_key): jobs with the same key are "
-            "enqueued twice. Make it again as schema.sql has it"
+            "FAIL", "unique keys", "qd_jobs has no unique index on (unique_queue, unique_key): jobs with the same key "
+            "are enqueued twice. Make it again as schema.sql has it"
         )  # fmt: skip
     lost = [name for name in CHECKS if name not in found.checks]
     if lost:

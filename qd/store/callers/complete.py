@@ -1,7 +1,8 @@
 """Finishing a job inside its handler's own transaction, fenced by the claim's token.
 
 Only the handler's cursor is used; nothing here commits, rolls back or connects. On a Galera cluster
-the handler's node may not know the claim yet that another node has just committed: waited for.
+the handler's node may not know the claim yet that another node has just committed: waited for, which
+under REPEATABLE READ can end with 1213 when the claim arrives.
 May import: the pure modules and this package.
 """
 

@@ -1,7 +1,7 @@
 """Enqueuing under unique keys on MySQL and MariaDB: one job a key, and nobody else kept waiting.
 
 An INSERT that meets a taken key locks, at every isolation level, the gap beside it too, and in that
-gap lie the places of all new jobs of the queue that have no key: until the caller's commit nobody
+gap may lie the places of all new jobs that have no key: until the caller's commit nobody
 could enqueue them. So a taken key is found by reading first, and the INSERT meets one only when two
 race for it. May import: the pure modules and this package.
 """
@@ -22,7 +22,7 @@ KEY_TAKEN = 1062
 
 _QUEUE = "CONVERT(%s USING ascii) COLLATE ascii_bin"
 _KEY = "CONVERT(%s USING utf8mb4) COLLATE utf8mb4_bin"
-_BY_KEY = " FORCE INDEX (qd_jobs_unique) ON j.queue = d.queue AND j.unique_key = d.unique_key"
+_BY_KEY = " FORCE INDEX (qd_jobs_unique) ON j.unique_queue = d.queue AND j.unique_key = d.unique_key"
 _BY_ID = " FORCE INDEX (PRIMARY) ON j.id = d.id WHERE j.queue = d.queue AND j.unique_key = d.unique_key"
 _SHARED = " LOCK IN SHARE MODE"
 
