@@ -20,7 +20,7 @@ NewFleet = Callable[..., CountingFleet]
 WITHIN = 120.0
 """Seconds from one harm to the next, and to the end: stale leases, a server's start, a busy machine."""
 
-EXECUTORS = ["thread"]
+EXECUTORS = ["thread", "process"]
 
 
 @pytest.fixture
