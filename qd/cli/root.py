@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -78,7 +79,8 @@ class Root(click.Group):
         """Runs a verb; a reader of its output that has gone (`| head`) ends it without a word."""
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()
+            with suppress(AttributeError, ValueError):  # a handler has closed it, or taken it away
+                sys.stdout.flush()
             return result
         except BrokenPipeError:
             ending.silence()

@@ -152,6 +152,25 @@ def throw_later(job: qd.Job) -> None:
     note(job, "end")
 
 
+# ---------------------------------------------------------------------- what all share
+
+
+def close_streams() -> None:
+    sys.stdout.close()
+    sys.stderr.close()
+
+
+def take_streams() -> None:
+    sys.stdout = sys.stderr = None  # type: ignore[assignment]
+
+
+@qd.handler("end_streams")
+def end_streams(job: qd.Job) -> None:
+    """Leaves the process without the standard streams' objects."""
+    {"closed": close_streams, "taken": take_streams, "descriptors": lambda: os.closerange(0, 3)}[job.payload["how"]]()
+    note(job, "end")
+
+
 # ---------------------------------------------------------------------- children
 
 

@@ -128,3 +128,11 @@ def test_an_error_that_no_column_takes_is_recorded_all_the_same(
     assert ("\U0001f4a5" if takes_emoji else "refused by the database") in kept[jobs["emoji"]][2]
     assert not daemon.lines("lease.lost") and not daemon.lines("stale.reclaimed")
     works(qd, daemon)
+
+
+@pytest.mark.parametrize("how", ["closed", "taken", "descriptors"])
+def test_a_handler_that_ends_the_standard_streams_costs_neither_work_nor_a_clean_stop(qd: Qd, how: str) -> None:
+    daemon = started(qd)
+    qd.enqueue("end_streams", how=how)
+    works(qd, daemon)
+    assert daemon.stop() == 0
