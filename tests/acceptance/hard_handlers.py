@@ -164,10 +164,21 @@ def take_streams() -> None:
     sys.stdout = sys.stderr = None  # type: ignore[assignment]
 
 
+def close_descriptors() -> None:
+    os.closerange(0, 3)
+
+
+STREAMS: dict[str, Callable[[], None]] = {
+    "closed": close_streams,
+    "taken": take_streams,
+    "descriptors": close_descriptors,
+}
+
+
 @qd.handler("end_streams")
 def end_streams(job: qd.Job) -> None:
-    """Leaves the process without the standard streams' objects."""
-    {"closed": close_streams, "taken": take_streams, "descriptors": lambda: os.closerange(0, 3)}[job.payload["how"]]()
+    """Leaves the process without standard streams, in one of the ways of STREAMS."""
+    STREAMS[job.payload["how"]]()
     note(job, "end")
 
 
