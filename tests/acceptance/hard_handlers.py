@@ -161,7 +161,7 @@ def close_streams() -> None:
 
 
 def take_streams() -> None:
-    sys.stdout = sys.stderr = None  # type: ignore[assignment]
+    sys.stdout = sys.stderr = None
 
 
 def close_descriptors() -> None:
