@@ -31,6 +31,9 @@ from qd.store.pacing import Pacing
 
 T = TypeVar("T")
 
+IDLE_LONG = 1.0
+"""Seconds without a statement after which a connection that is found dead may have been cut for idling."""
+
 KEEPER = "lease keeper"
 
 LASTING = frozenset({KEEPER, "poller"})
@@ -119,6 +122,7 @@ class MySqlSession:
         self._connect, self._record, self._opened = connect, record, opened
         self._connection: Connection | None = None
         self._pacing = Pacing()
+        self.urgent = name == KEEPER
         self._first = True
 
     def transaction(self, work: Callable[[Cursor], T]) -> T:
@@ -194,12 +198,14 @@ class MySqlSession:
         if isinstance(said, ConnectionLost) and not in_commit and cursor.size() > connection.max_packet:
             size, most = cursor.size(), connection.max_packet
             said = DataRefused(f"{where}: {size} bytes are more than the server's max_allowed_packet of {most}", 1153)
-        self._note(connection, said, took)
+        self._note(connection, said, took, quietly=self._cut_while_idle(connection, cursor, said))
         return said
 
-    def _note(self, connection: Connection, error: StoreError, took: float) -> None:
+    def _note(self, connection: Connection, error: StoreError, took: float, *, quietly: bool) -> None:
         if isinstance(error, ConnectionLost | ReadOnlyServer):
             self.close()
+            if quietly:
+                return
             if isinstance(error, ReadOnlyServer):
                 self._pacing.failed(error, later=False)
             self._record.lost(self.name, connection.opened_at, error, connection.used_at)
@@ -221,6 +227,12 @@ class MySqlSession:
         """Whether nothing had been done yet, and it was no time-out: then it was dead before."""
         return cursor.statements <= 1 and not error.outcome_unknown and error.kind != "timeout"
 
+    def _cut_while_idle(self, connection: Connection, cursor: WatchedCursor, error: StoreError) -> bool:
+        """Whether a proxy or firewall has ended a connection that was of no use for a while: everyday life,
+        and neither an outage nor trouble, if another can be opened at once."""
+        idle = cursor.sent_at - connection.used_at >= IDLE_LONG
+        return idle and isinstance(error, ConnectionLost) and self._dead_on_arrival(cursor, error)
+
     def _open(self, *, lost: bool = True) -> Connection:
         waiting = self._pacing.waiting()
         if waiting is not None:
@@ -229,8 +241,8 @@ class MySqlSession:
             connection = self._connect()
         except StoreError as error:
             later = error.errno in SLOW_TO_HEAL or isinstance(error, SetupWrong | ServerBusy)
-            if self.name == KEEPER and error.errno in CROWDED:
-                later = False  # one for all of a daemon's leases: they would run out
+            if self.urgent and error.errno in CROWDED:
+                later = False
             self._pacing.failed(error, later=later)
             self._record.lost(self.name, None, error)
             raise
