@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from contextlib import closing
-from dataclasses import dataclass
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import qd
 from qd.config.model import QueueConfig
 from qd.errors import ConnectionLost
 from qd.events import Events
 from qd.job import ClaimedJob
-from qd.outcome import Action, Outcome, OutcomeKind, Reason, Settlement, Verdict
+from qd.outcome import Settlement, Verdict
 from qd.payload import RawJson
-from qd.store.protocol import Claim, ClaimPath, HeldLease, Renewal
+from qd.store.protocol import Claim, ClaimPath, Renewal
 from tests.contract.bench import Bench, new_token
+from tests.contract.protocol_acts import ENDINGS, OWNERS, PICKS, Ending, Held, settlements_of, when
 from tests.contract.protocol_model import Model, Row
 from tests.contract.protocol_tables import LEASE, QUEUES, Owner, Tables
 
@@ -29,29 +29,6 @@ SWEEP_LEASE = 30.0
 
 SPARE = 8
 """Rows without attempts left that a claim without SKIP LOCKED may find in its way and give up for now."""
-
-OWNERS = st.integers(0, 2)
-PICKS = st.lists(st.integers(0, 40), min_size=1, max_size=5)
-ENDS = {
-    Action.FINISH: Outcome(OutcomeKind.SUCCEEDED),
-    Action.RETRY: Outcome(OutcomeKind.FAILED, error="it broke"),
-    Action.RELEASE: Outcome(OutcomeKind.SNOOZED),
-    Action.BURY: Outcome(OutcomeKind.REJECTED, Reason.REJECTED, error="no good", traceback="Traceback"),
-    Action.POSTPONE: Outcome(OutcomeKind.REJECTED, Reason.UNKNOWN_TYPE, error="nobody knows it"),
-}
-CRASHED = Outcome(OutcomeKind.CRASHED, Reason.CRASH, error="signal 9")
-
-
-@dataclass
-class Held:
-    """A claim as its owner remembers it, also when another has the job by now."""
-
-    job: ClaimedJob
-    owner: int
-    settled: bool = False
-
-    def lease(self) -> HeldLease:
-        return HeldLease(self.job.id, self.job.token, LEASE)
 
 
 class ProtocolMachine(RuleBasedStateMachine):
@@ -246,8 +223,8 @@ class ProtocolMachine(RuleBasedStateMachine):
 
     # ------------------------------------------------------------------ renewing
 
-    @precondition(lambda self: self.claims)
     @rule(picks=PICKS)
+    @when(lambda self: bool(self.claims))
     def renew(self, picks: list[int]) -> None:
         """Also by those who have lost it, and whatever the time."""
         for at, chosen in self._by_owner(self._picked(picks)):
@@ -277,21 +254,21 @@ class ProtocolMachine(RuleBasedStateMachine):
 
     # ------------------------------------------------------------------ settling
 
-    @precondition(lambda self: self.claims)
-    @rule(picks=PICKS, data=st.data())
-    def settle(self, picks: list[int], data: st.DataObject) -> None:
+    @rule(picks=PICKS, ends=ENDINGS)
+    @when(lambda self: bool(self.claims))
+    def settle(self, picks: list[int], ends: list[Ending]) -> None:
         """Several ends in one call, some of them by who has lost his lease."""
         for at, chosen in self._by_owner(self._picked(picks)):
-            ends = [data.draw(self._ends(held)) for held in chosen]
-            assert self.owners[at].store.settle(ends) == self._settled(at, chosen, ends)
+            settlements = settlements_of(chosen, ends)
+            assert self.owners[at].store.settle(settlements) == self._settled(at, chosen, settlements)
 
-    @precondition(lambda self: any(not held.settled for held in self.claims))
-    @rule(picks=PICKS, data=st.data(), how=st.sampled_from(["before", "after"]), between=st.booleans())
-    def settle_without_an_answer(self, picks: list[int], data: st.DataObject, how: str, between: bool) -> None:
+    @rule(picks=PICKS, endings=ENDINGS, how=st.sampled_from(["before", "after"]), between=st.booleans())
+    @when(lambda self: any(not held.settled for held in self.claims))
+    def settle_without_an_answer(self, picks: list[int], endings: list[Ending], how: str, between: bool) -> None:
         """Said again, it is told whether it stands, also when others have gone on with the job since."""
         open_ends = [held for held in self._picked(picks) if not held.settled] or [self._unsettled()]
         at, chosen = self._by_owner(open_ends)[0]
-        ends, owner = [data.draw(self._ends(held)) for held in chosen], self.owners[at]
+        ends, owner = settlements_of(chosen, endings), self.owners[at]
         owner.session.lose = how
         try:
             owner.store.settle(ends)
@@ -329,13 +306,6 @@ class ProtocolMachine(RuleBasedStateMachine):
         stale = [job for job, row in rows if row.queue == queue and row.state() == "stale" and job not in spared]
         verdicts = [self.model.reclaim(job) for job in stale]
         return verdicts.count(Verdict.SETTLED), verdicts.count(Verdict.BURIED)
-
-    def _ends(self, held: Held) -> st.SearchStrategy[Settlement]:
-        def end(action: Action, delay: float, crash: bool) -> Settlement:
-            outcome = CRASHED if crash and action is Action.RETRY else ENDS[action]
-            return Settlement(held.job, action, outcome, delay)
-
-        return st.builds(end, st.sampled_from(Action), st.sampled_from([0.0, LEASE]), st.booleans())
 
     def _settled(self, at: int, chosen: list[Held], ends: list[Settlement]) -> list[Verdict]:
         verdicts = [self.model.settle(end, patient=self.owners[at].patient) for end in ends]

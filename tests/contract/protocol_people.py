@@ -7,14 +7,15 @@ from contextlib import closing
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule
+from hypothesis.stateful import rule
 
 from qd.errors import Refused
 from qd.events import StaleReclaimed
 from qd.outcome import Verdict
 from qd.store.callers.complete import complete
 from qd.store.protocol import ClaimPath, Filter
-from tests.contract.protocol_machine import OWNERS, PICKS, SWEEP_LEASE, Held, ProtocolMachine
+from tests.contract.protocol_acts import ENDING, OWNERS, PICKS, Ending, Held, settlements_of, when
+from tests.contract.protocol_machine import SWEEP_LEASE, ProtocolMachine
 from tests.contract.protocol_tables import QUEUES
 
 PICK = st.integers(0, 40)
@@ -42,29 +43,29 @@ class WholeMachine(ProtocolMachine):
 
     # ------------------------------------------------------------------ time, and owners' deaths
 
-    @precondition(_in_state("reserved"))
     @rule(pick=PICK)
+    @when(_in_state("reserved"))
     def a_lease_runs_out(self, pick: int) -> None:
         self.tables.move(job := self._job(pick, "reserved"), -5.0)
         self.model.jobs[job].later = False
 
-    @precondition(_in_state("delayed"))
     @rule(pick=PICK)
+    @when(_in_state("delayed"))
     def a_delay_is_over(self, pick: int) -> None:
         self.tables.move(job := self._job(pick, "delayed"), 0.0)
         self.model.jobs[job].later = False
 
-    @precondition(_in_state("ready", "delayed"))
     @rule(pick=PICK)
+    @when(_in_state("ready", "delayed"))
     def a_stranger_dates_a_job_back(self, pick: int) -> None:
         """It may then lie below the low watermarks, where only a full look finds it."""
         self.tables.move(job := self._job(pick, "ready", "delayed"), -3600.0)
         self.model.jobs[job].later = False
         self.hidden.add(job)
 
-    @precondition(_in_state("reserved"))
-    @rule(pick=PICK, at=OWNERS, data=st.data())
-    def another_takes_over(self, pick: int, at: int, data: st.DataObject) -> None:
+    @rule(pick=PICK, at=OWNERS, end=ENDING)
+    @when(_in_state("reserved"))
+    def another_takes_over(self, pick: int, at: int, end: Ending) -> None:
         """The shortest way to two who believe that they hold a job; and the first one ends it, late."""
         job = self._job(pick, "reserved")
         first = [held for held in self.claims if held.job.token == self.model.holder(job) and held.job.id == job]
@@ -75,7 +76,7 @@ class WholeMachine(ProtocolMachine):
                 self.claim(at, queue, 8, "full")
         for held in first:
             self._renewed(held.owner, [held], locked=set())
-            ends = [data.draw(self._ends(held))]
+            ends = settlements_of([held], [end])
             assert self.owners[held.owner].store.settle(ends) == self._settled(held.owner, [held], ends)
 
     @rule(at=OWNERS)
@@ -126,8 +127,8 @@ class WholeMachine(ProtocolMachine):
         }
         assert len(told) == len(taken)
 
-    @precondition(_in_state("stale"))
     @rule(at=OWNERS, pick=PICK, happened=st.sampled_from(["renewed", "ran out again", "released", "completed"]))
+    @when(_in_state("stale"))
     def a_look_at_stale_rows_is_out_of_date(self, at: int, pick: int, happened: str) -> None:
         """What has changed since the look is left as it is, also where it is stale again."""
         owner, job = self.owners[at], self._job(pick, "stale")
@@ -159,11 +160,11 @@ class WholeMachine(ProtocolMachine):
 
     # ------------------------------------------------------------------ people
 
-    @precondition(lambda self: self.model.jobs)
     @rule(
         verb=st.sampled_from(VERBS),
         pick=PICK, queue=st.sampled_from(QUEUES),
     )  # fmt: skip
+    @when(lambda self: bool(self.model.jobs))
     def a_person(self, verb: str, pick: int, queue: str) -> None:
         """One of the verbs, on one job or on one queue."""
         getattr(self, verb)(pick, queue)
@@ -194,8 +195,8 @@ class WholeMachine(ProtocolMachine):
         for job in ids:
             self.model.delete(job)
 
-    @precondition(lambda self: self.model.letters)
     @rule(pick=PICK)
+    @when(lambda self: bool(self.model.letters))
     def a_person_retries(self, pick: int) -> None:
         job = sorted(self.model.letters)[pick % len(self.model.letters)]
         brought: list[int] = []
@@ -203,8 +204,8 @@ class WholeMachine(ProtocolMachine):
         assert refused is not self.model.retry(job)
         assert brought == ([] if refused else [job]), "a job keeps its id"
 
-    @precondition(lambda self: self.model.letters)
     @rule(pick=PICK, purge=st.booleans())
+    @when(lambda self: bool(self.model.letters))
     def a_dead_letter_is_thrown_away(self, pick: int, purge: bool) -> None:
         job = sorted(self.model.letters)[pick % len(self.model.letters)]
         if purge:
@@ -227,8 +228,8 @@ class WholeMachine(ProtocolMachine):
 
     # ------------------------------------------------------------------ handlers, and strangers
 
-    @precondition(lambda self: self.claims)
     @rule(picks=PICKS, commit=st.booleans(), meanwhile=st.booleans())
+    @when(lambda self: bool(self.claims))
     def handlers_complete(self, picks: list[int], commit: bool, meanwhile: bool) -> None:
         """In one transaction of theirs; a renewal meanwhile neither waits for it nor takes it for lost."""
         chosen = self._picked(picks)
@@ -252,11 +253,11 @@ class WholeMachine(ProtocolMachine):
         held.settled = True
         self.model.finish(held.job.id)
 
-    @precondition(lambda self: self.bench.server is not None and self.model.jobs)
     @rule(
         picks=PICKS, at=OWNERS, queue=st.sampled_from(QUEUES), limit=st.sampled_from([1, 3]),
         act=st.sampled_from(["claim", "renew", "sweep", "recover"]),
     )  # fmt: skip
+    @when(lambda self: self.bench.server is not None and bool(self.model.jobs))
     def a_stranger_has_locked_rows(self, picks: list[int], at: int, queue: str, limit: int, act: str) -> None:
         """Nobody waits for him, what he has locked stays as it is, and its neighbours don't mind."""
         jobs = sorted(self.model.jobs)
