@@ -12,11 +12,15 @@ from qd.store.mysql.database import MySqlDatabase
 from tests.contract.bench import Bench, ended
 from tests.support.mariadb import MariaDB
 
-PREFERENCES = [
+PREFERENCES = [  # loose: a server that doesn't know the option goes without
     ("--character-set-server=latin1", "--collation-server=latin1_swedish_ci"),
-    ("--character-set-server=utf8mb3", "--collation-server=utf8mb3_general_ci", "--old-mode=UTF8_IS_UTF8MB3"),
+    ("--character-set-server=utf8", "--loose-old-mode=UTF8_IS_UTF8MB3"),  # of three bytes; its new name isn't old
     ("--character-set-server=utf8mb4", "--collation-server=utf8mb4_unicode_520_ci", "--init-connect=SET NAMES latin1"),
-    ("--character-set-server=utf16", "--collation-server=utf16_general_ci", "--skip-character-set-client-handshake"),
+    (
+        "--character-set-server=utf16",
+        "--collation-server=utf16_general_ci",
+        "--loose-skip-character-set-client-handshake",
+    ),
 ]
 
 EMOJI = "🦊 \u00e9 e\u0301 ß \u6f22"

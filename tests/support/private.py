@@ -170,7 +170,7 @@ class OneProcess(PrivateServer):
         process, self._process = self._process, None
         if process is None:
             return
-        os.kill(process.pid, signal.SIGCONT)
+        process.send_signal(signal.SIGCONT)  # no harm where it has ended by itself
         process.send_signal(how)
         try:
             process.wait(20)
