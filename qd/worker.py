@@ -15,7 +15,7 @@ from qd.batch import Batch
 from qd.bell import Waiter
 from qd.clock import monotonic
 from qd.config.model import WorkerConfig
-from qd.errors import StoreError, TransactionFailed
+from qd.errors import ConnectionLost, StoreError, TransactionFailed
 from qd.events import JobsClaimed, Problem
 from qd.executors import Home
 from qd.executors.child import POLITE
@@ -35,6 +35,10 @@ IDLE_TURN = 1.0
 
 BETWEEN_CLAIMS = Backoff(base=0.02, factor=2.0, cap=3.0, jitter=0.5)
 """Between tries to look or claim while the database says no."""
+
+IN_DOUBT = Backoff(base=0.02, factor=2.0, cap=0.5, jitter=0.5)
+"""The same while a claim's COMMIT is unanswered: nobody renews those leases, and they must be given back before
+another daemon's sweep, once the database has returned, has looked twice."""
 
 
 class NoChild(Exception):
@@ -56,6 +60,7 @@ class Worker:
         self.pulse = Pulse(f"worker {name}", shop.patience)
         self.batch: Batch | None = None
         self.dismissed = False
+        self._in_doubt = False
         self._waiter = Waiter(self._queues)
         self._look: Look | None = None
         self._looked_at = 0.0
@@ -86,6 +91,7 @@ class Worker:
         while True:
             try:
                 self._rounds()
+                self._give_back_doubtful()
                 break
             except BaseException as error:  # thrown in, late, by what a handler left behind: must not end the thread
                 self._shop.events.publish(Problem(f"worker {self.name}", f"hit by a stray {class_name(error)}"))
@@ -109,7 +115,8 @@ class Worker:
             except TransactionFailed:  # somebody was in the way: again, soon
                 failures = min(failures + 1, 4)
                 self._back_off(failures)
-            except StoreError:  # said and counted where the connection is
+            except StoreError as error:  # said and counted where the connection is
+                self._in_doubt = self._in_doubt or (isinstance(error, ConnectionLost) and error.outcome_unknown)
                 failures += 1
                 self._back_off(failures)
             except Exception as error:  # a bug must not end the thread; said, and the loop goes on
@@ -120,6 +127,7 @@ class Worker:
     def _round(self) -> bool:
         """One claim and its work, or one wait; False: there was nothing and no wait is wanted."""
         self._store.resolve()
+        self._in_doubt = False
         if not self._housed(self._leaving):
             if self._leaving() or self._shop.gate.leave_when_empty:  # nobody waits for better times
                 return False
@@ -159,7 +167,20 @@ class Worker:
     def _back_off(self, failures: int) -> None:
         self.state = "backoff"
         self._forget_look()
-        self._shop.gate.wait(BETWEEN_CLAIMS.delay(failures))
+        pauses = IN_DOUBT if self._in_doubt else BETWEEN_CLAIMS
+        self._shop.gate.wait(pauses.delay(failures))
+
+    def _give_back_doubtful(self) -> None:
+        """Before the thread ends: what an unanswered COMMIT may have claimed, it alone knows of."""
+        failures = 0
+        while self._in_doubt and not self._shop.gate.late():
+            self._turn()
+            try:
+                self._store.resolve()
+                return
+            except StoreError:  # said and counted where the connection is
+                failures += 1
+                self._shop.gate.pause(IN_DOUBT.delay(failures))
 
     # ------------------------------------------------------------------ looking and claiming
 

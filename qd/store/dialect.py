@@ -27,9 +27,14 @@ class Cursor(Protocol):
 
 
 class Session(Protocol):
-    """One named connection that opens itself, pins its settings and sorts its errors."""
+    """One named connection that opens itself, pins its settings and sorts its errors.
+
+    Attributes:
+        urgent: leases run out while it is away, so a server that is too full is asked again soon all the same.
+    """
 
     dialect: Dialect
+    urgent: bool
 
     def transaction(self, work: Callable[[Cursor], T]) -> T:
         """Runs `work` and commits; rolls back or discards the connection on any error.

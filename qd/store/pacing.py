@@ -6,8 +6,9 @@ from qd.backoff import Backoff
 from qd.clock import monotonic
 from qd.errors import StoreError
 
-SOON = Backoff(base=0.1, factor=2.0, cap=2.0, jitter=0.5)
-"""After a server that doesn't answer. Below the callers' own pauses, so that theirs decide."""
+SOON = Backoff(base=0.1, factor=2.0, cap=0.5, jitter=0.5)
+"""After a server that doesn't answer. Below the callers' own pauses, so that theirs decide: also below those of
+the lease keeper, who must be back before another daemon's sweep has looked twice."""
 
 LATER = Backoff(base=1.0, factor=2.0, cap=40.0, jitter=0.25)
 """After a refusal that asking again makes no better: in the end half a minute and more."""

@@ -21,6 +21,7 @@ class RecordingSession:
         self._session = session
         self.dialect: Dialect = session.dialect
         self.sent: list[Statement] = []
+        self.urgent = False
 
     def transaction(self, work: Callable[[Cursor], T]) -> T:
         """Passes it on."""

@@ -61,6 +61,7 @@ class Claimer:
         caught_up(self._session)  # a node that lags doesn't know a claim yet that stands
         self._session.transaction(work)
         self._doubtful = []
+        self._session.urgent = False
 
     def _claim(self, claim: Claim) -> list[ClaimedJob]:
         path = self._shared.path()
@@ -90,15 +91,19 @@ class Claimer:
             return self._session.transaction(work)
         except ConnectionLost as error:
             if error.outcome_unknown:
-                self._doubtful += self._jobs(claim, done.rows, started)
+                self._doubt(claim, done.rows, started)
             raise
 
     def _conditional(self, claim: Claim, started: float) -> Taken:
         def doubt(row: Candidate) -> None:
-            self._doubtful += self._jobs(claim, [row], started)
+            self._doubt(claim, [row], started)
 
         shared = self._shared
         return ConditionalClaim(self._session, claim, shared.marks, shared.impatient(), doubt).take()
+
+    def _doubt(self, claim: Claim, rows: Sequence[Candidate], started: float) -> None:
+        self._doubtful += self._jobs(claim, rows, started)
+        self._session.urgent = bool(self._doubtful)
 
     def _noted(self, claim: Claim, taken: Taken, started: float) -> list[ClaimedJob]:
         """Moves the marks, tells of the buried, and makes the jobs."""

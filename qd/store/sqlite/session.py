@@ -81,6 +81,7 @@ class SqliteSession:
         self.name, self._path, self._timeout, self._record = name, path, timeout, record
         self._connection: sqlite3.Connection | None = None
         self._pid = 0
+        self.urgent = False
         self._opened_at = self._deadline = 0.0
 
     def transaction(self, work: Callable[[Cursor], T]) -> T:

@@ -116,6 +116,26 @@ def test_a_worker_rests_only_when_it_knows_what_its_unanswered_claim_took(benche
     wait_for(lambda: bench.store.resolved >= 4, 10, "the claim's outcome to be asked for until it is known")
 
 
+def test_a_worker_that_ends_gives_back_first_what_its_unanswered_claim_took(benches: NewBench) -> None:
+    bench = benches(ConnectionLost("gone at commit", outcome_unknown=True))
+    bench.store.resolutions = [None, *[ConnectionLost("gone")] * 6]
+    bench.worker.start()
+    wait_for(lambda: bench.store.resolved >= 2, 10, "the claim's outcome to be asked for")
+    bench.end()
+    assert bench.store.resolutions == []
+    assert bench.store.closed
+
+
+def test_a_worker_in_doubt_about_a_claim_asks_again_before_a_sweep_could_have_looked_twice(benches: NewBench) -> None:
+    bench = benches(ConnectionLost("gone at commit", outcome_unknown=True))
+    bench.store.resolutions = [None, *[ConnectionLost("gone")] * 12]
+    pauses: list[float] = []
+    waited, bench.gate.wait = bench.gate.wait, lambda seconds: bool(pauses.append(seconds)) or waited(0.0)  # type: ignore[method-assign]
+    bench.worker.start()
+    wait_for(lambda: not bench.store.resolutions, 10, "the claim's outcome to be known")
+    assert max(pauses) < 1.0  # two looks are at least a second apart, however short the lease
+
+
 def test_a_job_that_could_not_be_renewed_for_half_its_lease_is_run_once_it_can_be(benches: NewBench) -> None:
     job = claimed(lease=1.0)
     bench = benches([replace(job, claimed_at=monotonic() - 0.6)])

@@ -32,6 +32,10 @@ def test_the_longest_pause_leaves_time_to_connect_and_to_claim(pause: Backoff) -
     assert max(pause.delay(MANY) for _ in range(200)) <= NEXT_JOB_WITHIN - 2.0
 
 
+def test_a_connection_may_be_tried_again_before_a_sweep_could_have_looked_twice_since_the_servers_return() -> None:
+    assert max(SOON.delay(MANY) for _ in range(200)) < 1.0  # two looks are at least a second apart
+
+
 def test_refusals_are_asked_about_again_after_half_a_minute_or_more() -> None:
     assert min(LATER.delay(MANY) for _ in range(200)) >= 30.0
 
