@@ -13,6 +13,9 @@ AT_ITS_START = 1.0
 """Seconds from a claim's COMMIT to the handler's first line, at most, on a busy machine. A process that is
 cut off within them has spent the attempt, and nobody can say whether the handler had begun."""
 
+IN_A_CHILD = 5.0
+"""The same where a child process has to be started for it first: a job that took its process down before."""
+
 _SLACK = 0.1
 """Seconds by which two processes may disagree about the order of what they did."""
 
@@ -55,10 +58,11 @@ class Excuses:
         )
         return next(overlapping, None)
 
-    def in_the_moment(self, token: str, claimed_at: float) -> bool:
+    def in_the_moment(self, token: str, claimed_at: float, *, quarantined: bool) -> bool:
         """Whether its owner was cut off between the claim and what would have been the handler's first line."""
+        moment = IN_A_CHILD if quarantined else AT_ITS_START
         return any(
-            claimed_at - _SLACK <= cut.begin <= claimed_at + AT_ITS_START or cut.begin <= claimed_at <= cut.end
+            claimed_at - _SLACK <= cut.begin <= claimed_at + moment or cut.begin <= claimed_at <= cut.end
             for cut in self._of(token)
         )
 

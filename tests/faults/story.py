@@ -186,5 +186,7 @@ class Story:
             yield f"a dead letter of reason {buried.reason}, which is not how it ended"
         if self.effects:
             yield "a dead letter though its effect was committed"
-        if self.never_started() and not self.excuses.in_the_moment(buried.owner, self.claims()[buried.owner].at):
-            yield "a dead letter though it was never started"
+        if self.never_started():
+            claim = self.claims()[buried.owner]
+            if not self.excuses.in_the_moment(buried.owner, claim.at, quarantined=claim.crashes > 0):
+                yield "a dead letter though it was never started"
