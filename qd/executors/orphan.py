@@ -25,15 +25,16 @@ def bind_to(daemon: int) -> None:
     """From now on the daemon's end is the end of this process and of its whole group.
 
     The owner pipe's other end is the daemon's alone: when the kernel closes it, it sends SIGKILL to the
-    group, with no need of the interpreter (F_SETSIG). Should a fork of the daemon hold that end too,
-    the parent's death signal still ends this process.
+    group, with no need of the interpreter (F_SETSIG). Not the parent's death signal beside it: that comes
+    a moment before, and would take the pipe's end away while the rest of the group lives on.
     """
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        with suppress(OSError):
+        try:
             fcntl.fcntl(OWNER, fcntl.F_SETOWN, -os.getpgrp())
             fcntl.fcntl(OWNER, _F_SETSIG, signal.SIGKILL)
             fcntl.fcntl(OWNER, fcntl.F_SETFL, fcntl.fcntl(OWNER, fcntl.F_GETFL) | os.O_ASYNC)
+        except OSError:  # a sandbox without it: this process at least
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != daemon:  # it had ended before
         os._exit(0)
 

@@ -168,7 +168,7 @@ class ProcessRun:
         if outcome is None:
             child.kill()
             return self._unanswered(seconds)
-        if self._whys or not child.fit():
+        if self._told or not child.fit():
             child.kill()  # it was cut off somewhere: nobody knows in what state
         elif outcome.kind is not OutcomeKind.SUCCEEDED and not child.process.kill_others():
             child.kill()
@@ -183,7 +183,7 @@ class ProcessRun:
         except BadMessage as error:
             self._child.wrong = f"wrote into its connection to the daemon ({error})"
             return None
-        if outcome.kind is OutcomeKind.RELEASED and not self._whys:
+        if outcome.kind is OutcomeKind.RELEASED and not self._told:
             self._child.wrong = "wrote into its connection to the daemon (no stop was asked for)"
             return None
         self._job.completed = self._answer.get("completed") is True
