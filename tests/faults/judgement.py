@@ -41,10 +41,19 @@ class Judgement:
             yield f"the test itself failed: {trouble}"
 
     def longest_wait(self) -> float:
-        """Seconds from a server's return to the next claim, the longest of all; 0.0: it was never away."""
+        """Seconds from a server's return to the next claim, the longest of all; 0.0: it was never away.
+
+        Only of returns that were followed by a claim before the next outage.
+        """
         claims = sorted(entry.at for story in self.stories.values() for entry in story.row if entry.what == "claim")
-        ends = [outage.end for outage in self._harm.outages] if self._harm else []
-        return max((next((at for at in claims if at >= end), end) - end for end in ends), default=0.0)
+        outages = self._harm.outages if self._harm else []
+        begins = sorted(outage.begin for outage in outages)
+        waits = [0.0]
+        for end in (outage.end for outage in outages):
+            claim = next((at for at in claims if at >= end), end)
+            if not any(end <= begin <= claim for begin in begins):
+                waits.append(claim - end)
+        return max(waits)
 
     def printed(self) -> str:
         """The ledger, to be read."""
