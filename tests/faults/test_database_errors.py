@@ -15,7 +15,7 @@ from tests.faults import steps
 from tests.faults.fleet import Fleet
 from tests.faults.jobs import NewJob
 from tests.faults.steps import Ambush, Harm, Step
-from tests.faults.watching import runs_a_job, until_even
+from tests.faults.watching import problems, runs_a_job, until_even
 from tests.support.answer import Answer
 from tests.support.waiting import wait_for
 
@@ -98,7 +98,7 @@ def test_no_error_at_any_statement_loses_a_job_runs_it_twice_or_is_blamed_on_it(
 
 def said_besides(fleet: Fleet) -> set[int]:
     """The errors that were said and are no outage; each once, since a minute has not passed."""
-    lines = fleet.lines("daemon.problem_seen")
+    lines = problems(fleet)
     found = [int(one.group(1)) for line in lines if (one := re.search(r"errno (\d+)", line))]
     assert len(found) == len(lines) == len(set(found)), lines
     return set(found)

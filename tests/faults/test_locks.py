@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults.fleet import Fleet
 from tests.faults.jobs import LEASE, NewJob
-from tests.faults.watching import pass_by, runs_a_job, settled_well, started, told
+from tests.faults.watching import pass_by, problems, runs_a_job, settled_well, started, told
 from tests.support.waiting import wait_for
 
 NewFleet = Callable[..., Fleet]
@@ -97,7 +97,7 @@ def test_a_stale_row_that_a_stranger_has_locked_is_taken_back_when_he_goes(new_f
         runs_a_job_beside(fleet)
     fleet.until_empty(30)
     assert len(fleet.lines("stale.reclaimed")) == 1
-    assert fleet.lines("lease.lost") == fleet.lines("daemon.problem_seen") == []
+    assert fleet.lines("lease.lost") == problems(fleet) == []
 
 
 def test_jobs_of_a_producer_that_stays_open_hold_up_nobody(new_fleet: NewFleet) -> None:

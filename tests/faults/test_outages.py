@@ -41,12 +41,12 @@ def test_many_outages_leave_no_thread_connection_or_file_behind(new_fleet: NewFl
     for _ in range(OUTAGES):
         outage(fleet, rng.choice(["cut", "cut", "kill", "kill", "kill", "restart"]))
         slowest = max(slowest, runs_a_job(fleet))
-        said += until_even(fleet, said, most=1)
+        said += until_even(fleet, said, most=2)  # one that is being opened just then is lost in its turn
     wait_for(lambda: no_bigger(fleet.sizes(), files), 30, f"threads and open files to be what they were: {files}")
     wait_for(lambda: len(connections(fleet)) <= links, 30, f"connections to be what they were: {links}")
     print(f"{OUTAGES} outages: threads and files {files}, then {fleet.sizes()}; connections {links}, then "
           f"{len(connections(fleet))}; said {told(fleet)}; slowest next job {slowest:.2f} s")  # fmt: skip
-    assert said > OUTAGES * 0.8
+    assert OUTAGES * 0.8 < said < OUTAGES * 1.2 + 1
     settled_well(fleet)
 
 

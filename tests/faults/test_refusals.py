@@ -13,6 +13,7 @@ from tests.faults.watching import (
     connections,
     kill_connections,
     pass_by,
+    problems,
     runs_a_job,
     settled_well,
     started,
@@ -91,7 +92,7 @@ def test_with_fewer_connections_than_threads_all_queues_are_served_and_no_lease_
     assert fleet.ledger.wrongs() == {}
     assert fleet.lines("lease.lost") == fleet.lines("stale.reclaimed") == []
     assert told(fleet) == (1, 1)
-    complaints = fleet.lines("daemon.problem_seen")
+    complaints = problems(fleet)
     assert len(complaints) <= 2 and all("max_user_connections" in line for line in complaints), complaints
 
 
@@ -117,7 +118,7 @@ def test_a_server_that_refuses_connections_is_asked_rarely_and_told_once_with_wh
     print(f"{errno}: {asked} tries in the seconds 3 to 7; the next job after {took:.1f} s")
     assert asked <= 20
     until_told(fleet, 1)
-    said = [*fleet.lines("database.lost"), *fleet.lines("daemon.problem_seen")]
+    said = [*fleet.lines("database.lost"), *problems(fleet)]
     assert len(said) == 2 and f"errno {errno}" in said[1] and HINTS[errno] in said[1]
     assert daemon.alive()
     assert fleet.ledger.wrongs() == {}
