@@ -43,10 +43,10 @@ def owners(qd: Qd) -> dict[int, str]:
 def test_a_restarted_container_neither_takes_its_twins_job_nor_its_own_before_the_lease_has_run_out(qd: Qd) -> None:
     if reason := refused():
         pytest.skip(f"namespaces can't be made here: {reason}")
-    qd.write(queues={"default": {"lease": "6s", "timeout": "60s"}}, workers=[{"queues": ["default"], "threads": 1}])
+    qd.write(queues={"default": {"lease": "3s", "timeout": "60s"}}, workers=[{"queues": ["default"], "threads": 1}])
     twin = qd.twin()
     first, second = qd.start(within=CONTAINER), twin.start(within=CONTAINER)
-    mine, theirs = qd.enqueue("nap", 2, seconds=12)
+    mine, theirs = qd.enqueue("nap", 2, seconds=7)
     wait_for(lambda: len(qd.ran("start")) == 2, 15, "each to run one")
     before = owners(qd)
     hosts = {tuple(owner.split(":")[:2]) for owner in before.values()}
