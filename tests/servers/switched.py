@@ -48,12 +48,12 @@ class Haproxy(OneProcess):
 
     def __init__(self, folder: Path, programs: Programs, nodes: list[Unpacked], idle: float) -> None:
         super().__init__(folder)
-        self._programs, (self._a, self._b), self._idle = programs, nodes, idle
+        self._programs, (self._a, self._b), self.idle = programs, nodes, idle
 
     def command(self) -> list[str]:
         file = self.folder / "h.cfg"
         ports = {"port": self.port, "a": self._a.port, "b": self._b.port}
-        file.write_text(CONFIG.format(folder=self.folder, idle=f"{self._idle:g}", **ports))
+        file.write_text(CONFIG.format(folder=self.folder, idle=f"{self.idle:g}", **ports))
         return self._programs.command("usr/sbin/haproxy", "-db", "-f", str(file))
 
     def tell(self, command: str) -> str:

@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 
@@ -176,8 +176,10 @@ def test_a_node_that_lags_takes_back_no_lease_that_was_renewed(lagging: Lagging,
     lag()
     assert near.store.renew([HeldLease(job.id, job.token, 60.0)]) == [Renewal.RENEWED]
     assert far.store.stale(["default"], 10) == [seen], "the node didn't lag: the test shows nothing"
-    with pytest.raises(TransactionFailed):
-        far.store.reclaim(seen, 3)
+    taken_back = None
+    with suppress(TransactionFailed):  # refused, if the renewal has not arrived by then either
+        taken_back = far.store.reclaim(seen, 3)
+    assert taken_back in (None, Verdict.LOST)
     galera.in_step()
     assert near.row(job.id, "reserved_by", "crashes") == (job.token, 0)
 
