@@ -8,6 +8,7 @@ Exit: 0 all passed on all, 1 something didn't, 2 no such kind. What was fetched 
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
 from dataclasses import dataclass, field
 
@@ -98,4 +99,5 @@ def _print_table(rows: list[list[str]]) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # what it runs ends with it
     sys.exit(main(sys.argv[1:]))

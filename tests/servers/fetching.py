@@ -122,7 +122,7 @@ def _download(folder: Path, suite: str, packages: Sequence[str]) -> None:
     architecture = _run(["dpkg", "--print-architecture"], "dpkg").strip()
     (folder / "apt.conf").write_text(_APT.format(folder=folder, architecture=architecture))
     what = f"apt-get could not read {suite} at {mirror()}"
-    _run(["apt-get", "update", "--quiet"], what, folder / "apt.conf")
+    _run(["apt-get", "update", "--quiet", "--error-on=any"], what, folder / "apt.conf")
     what = f"apt-get could not get {' '.join(packages)} of {suite}"
     _run(["apt-get", "install", "--quiet", "--yes", "--download-only", *packages], what, folder / "apt.conf")
 
@@ -144,6 +144,6 @@ def _run(command: list[str], what: str, config: Path | None = None) -> str:
     env |= {"APT_CONFIG": str(config)} if config else {}
     done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no word of why"])[-1]
-        raise ServerMissing(f"{what}: {last}")
+        said = [line for line in done.stderr.splitlines() if line.startswith(("E: ", "dpkg-deb: error", "tar: "))]
+        raise ServerMissing(f"{what}: {said[0] if said else 'without a word of why'}")
     return done.stdout
