@@ -95,3 +95,21 @@ def leave_a_program(job: qd.Job) -> None:
     with open(job.payload["file"], "w") as file:
         file.write(f"{os.getpid()} {pid}")
     time.sleep(600)
+
+
+@qd.handler("complete")
+def complete(job: qd.Job) -> None:
+    """Ends its job in a transaction of its own, then works on for some seconds."""
+    import mysql.connector
+
+    note(job, "start")
+    where = {name: job.payload[name] for name in ("host", "port", "user", "password", "database")}
+    connection = mysql.connector.connect(**where)
+    cursor = connection.cursor()
+    job.complete(cursor)
+    connection.commit()
+    connection.close()
+    end = time.monotonic() + job.payload["seconds"]
+    while time.monotonic() < end:
+        time.sleep(0.05)
+    note(job, "end")
