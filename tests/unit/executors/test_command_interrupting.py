@@ -99,3 +99,21 @@ def test_interruptions_at_random_moments_end_each_program_and_give_back_each_des
         timer.join()
     assert kinds <= {OutcomeKind.SUCCEEDED, OutcomeKind.TIMEOUT, OutcomeKind.RELEASED}
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_at_a_stop_a_program_that_ignores_sigterm_and_all_its_children_are_gone_within_the_second_there_is(
+    tmp_path: Path,
+) -> None:
+    ready = tmp_path / "ready"
+    child = "sh -c \"trap '' TERM; echo \\$\\$ >$1; while :; do sleep 0.01; done\""
+    running = started(f"trap '' TERM; {child} & wait", ready, kill_grace=600.0)
+    running.attempt.interrupt(Interruption.STOP)
+    assert running.ended().kind is OutcomeKind.RELEASED
+    assert not is_running(int(ready.read_text()))
+
+
+def test_a_stop_hurries_a_program_that_was_timed_out_before(tmp_path: Path) -> None:
+    running = started("trap '' TERM; echo >$1; while :; do sleep 0.01; done", tmp_path / "ready", kill_grace=600.0)
+    running.attempt.interrupt(Interruption.TIMEOUT)
+    running.attempt.interrupt(Interruption.STOP)
+    assert running.ended().kind is OutcomeKind.TIMEOUT  # the first reason decides
