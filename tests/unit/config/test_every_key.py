@@ -119,7 +119,15 @@ def test_a_value_that_is_right_passes_all_judgements_of_its_own(key: Key) -> Non
     try:
         parse_config(text)
     except ConfigError as error:
-        between_keys = ("not in queues", "not in this version", "no meaning with", "needs executor", "executor is thread", "is more than", "without a login")
+        between_keys = (
+            "not in queues",
+            "not in this version",
+            "no meaning with",
+            "needs executor",
+            "executor is thread",
+            "is more than",
+            "without a login",
+        )
         assert all(any(words in problem for words in between_keys) for problem in error.problems), error
 
 
