@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tests.faults.audit import Entry
+from tests.faults.campaign import Campaign
 from tests.faults.counters import disagreements
 from tests.faults.fleet import Fleet
 from tests.faults.harm import Harm
@@ -82,6 +83,14 @@ class Judgement:
 
     def _that(self, beginning: str) -> int:
         return sum(any(wrong.startswith(beginning) for wrong in wrongs) for wrongs in self.wrongs.values())
+
+
+def judged(campaign: Campaign) -> Judgement:
+    """Runs a campaign, reads its ledger, and prints it."""
+    campaign.run()
+    judgement = Judgement(campaign.fleet, campaign.harm)
+    print(judgement.printed())
+    return judgement
 
 
 def told(story: Story) -> str:
