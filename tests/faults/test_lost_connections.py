@@ -69,7 +69,7 @@ def test_a_server_that_keeps_idle_connections_for_a_second_keeps_those_of_qd(new
     fleet = new_fleet("auto")
     runs_a_job(fleet)
     for limit in ("wait_timeout", "interactive_timeout", "idle_transaction_timeout"):
-        fleet.server.run(f"SET GLOBAL {limit} = 1")
+        fleet.server.set_default(limit, "1")
     kill_connections(fleet)
     runs_a_job(fleet)
     until_told(fleet, 1)
@@ -106,19 +106,24 @@ class Pins:
             self.bare.append(statement)
 
 
-ODD_DEFAULTS = (
-    "tx_isolation = 'SERIALIZABLE'", "sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'", "time_zone = '-05:00'",
-    "innodb_lock_wait_timeout = 100", "max_statement_time = 0.5", "character_set_server = 'latin1'",
-    "sql_select_limit = 1", "autocommit = 1", "completion_type = 'CHAIN'",
-)  # fmt: skip
+ODD_DEFAULTS = {
+    "tx_isolation": "'SERIALIZABLE'", "sql_mode": "'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'", "time_zone": "'-05:00'",
+    "innodb_lock_wait_timeout": "100", "max_statement_time": "0.5", "max_execution_time": "500",
+    "character_set_server": "'latin1'", "sql_select_limit": "1", "autocommit": "1", "completion_type": "'CHAIN'",
+}  # fmt: skip
 
 
 def test_every_connection_has_the_same_settings_after_a_kill_a_restart_and_a_reload(new_fleet: NewFleet) -> None:
     fleet = new_fleet("auto")
     watch = fleet.proxy.rule = Pins()
-    for default in ODD_DEFAULTS:
-        fleet.server.run(f"SET GLOBAL {default}")
-    for act in (lambda: kill_connections(fleet), fleet.server.restart, lambda: fleet.members[0].reload(batch=5)):
+    for name, value in ODD_DEFAULTS.items():
+        fleet.server.set_default(name, value)
+    acts: list[Callable[[], object]] = [
+        lambda: kill_connections(fleet),
+        fleet.server.restart,
+        lambda: fleet.members[0].reload(batch=5),
+    ]
+    for act in acts:
         count = len(watch.pinned)
         act()
         runs_a_job(fleet, 30)

@@ -13,6 +13,7 @@ import mysql.connector
 from tests.faults.fleet import Fleet, Member
 from tests.faults.harms.base import Harms, Lasting
 from tests.faults.jobs import LEASE
+from tests.support.answer import Answer
 from tests.support.proxy import Link, Rule
 
 
@@ -145,7 +146,7 @@ class NetworkHarms(Harms):
         finally:
             self._rules = [one for one in self._rules if one is not rule]
 
-    def _rule(self, link: Link, statement: bytes) -> str | None:
+    def _rule(self, link: Link, statement: bytes) -> str | Answer | None:
         return next((how for rule in self._rules if (how := rule(link, statement)) is not None), None)
 
 
