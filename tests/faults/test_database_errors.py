@@ -40,8 +40,8 @@ LIFE: dict[Step, NewJob] = {
 }
 """The statements that every job brings, and the job that brings them."""
 
-UNDONE = (1020, 1180, 1205, 1213)
-CUT_SHORT = (1317, 1969, 3024)
+UNDONE = (1020, 1205, 1213)
+CUT_SHORT = (1180, 1317, 1969, 3024)
 LOST = (1040, 1047, 1053, 1203, 1927, 4031)
 READ_ONLY = (1290, 1792, 1836)
 NO_ROOM = (1021, 1114, 1129, 1226)

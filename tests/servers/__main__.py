@@ -16,8 +16,11 @@ from qd.clock import monotonic
 from qd.events import Events
 from qd.store.mysql.database import MySqlDatabase
 from tests.servers.kinds import MODULES, ServerKind, kind_named
-from tests.servers.suites import SUITES, Counts, run_suite
+from tests.servers.suites import OWN, SUITES, Counts, run_suite, suites_of
 from tests.support.server import ServerMissing
+
+
+COLUMNS = (*SUITES, OWN)
 
 
 @dataclass
@@ -38,8 +41,8 @@ class Row:
     def cells(self) -> list[str]:
         """For the table."""
         if self.missing:
-            return [self.title, "NOT RUN", "-", *["-" for _ in SUITES], f"{self.seconds:.0f}"]
-        told = [str(self.counts.get(suite, "-")) for suite in SUITES]
+            return [self.title, "NOT RUN", "-", *["-" for _ in COLUMNS], f"{self.seconds:.0f}"]
+        told = [str(self.counts.get(suite, "-")) for suite in COLUMNS]
         return [self.title, self.version, self.claims, *told, f"{self.seconds:.0f}"]
 
 
@@ -54,7 +57,7 @@ def main(arguments: list[str]) -> int:
         print(f"qd: no kind of server is named {', '.join(unknown)}; there are {', '.join(MODULES)}", file=sys.stderr)
         return 2
     rows = [_row(name, more) for name in names or MODULES]
-    _print_table([["server", "version", "claim path", *SUITES, "seconds"], *(row.cells() for row in rows)])
+    _print_table([["server", "version", "claim path", *COLUMNS, "seconds"], *(row.cells() for row in rows)])
     for row in rows:
         if row.missing:
             print(f"qd: {row.title} could not be run: {row.missing}", file=sys.stderr)
@@ -73,7 +76,7 @@ def _row(name: str, more: list[str]) -> Row:
         row.missing = str(missing)
         print(f"    {missing}", flush=True)
     else:
-        for suite in SUITES:
+        for suite in suites_of(name):
             print(f"== {kind.title}: {suite}", flush=True)
             row.counts[suite] = run_suite(name, suite, more)
     row.seconds = monotonic() - began

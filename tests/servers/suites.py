@@ -19,6 +19,15 @@ SUITES = {
 }
 """What pytest is asked to run; with the workers' and the caller's own arguments behind."""
 
+OWN = "its own"
+"""The suite of what only one kind has: nodes that lag or leave, a primary that moves."""
+
+
+def suites_of(kind: str) -> dict[str, tuple[str, ...]]:
+    """The suites for a kind of server."""
+    own = Path("tests/servers") / f"test_{kind}.py"
+    return {**SUITES, OWN: (str(own),)} if (ROOT / own).exists() else SUITES
+
 
 @dataclass(frozen=True)
 class Counts:
@@ -42,13 +51,13 @@ def run_suite(kind: str, suite: str, more: list[str]) -> Counts:
         more: further arguments of pytest.
     """
     RESULTS.mkdir(parents=True, exist_ok=True)
-    log, report = RESULTS / f"{kind}-{suite}.log", RESULTS / f"{kind}-{suite}.xml"
+    log, report = RESULTS / f"{kind}-{suite.split()[-1]}.log", RESULTS / f"{kind}-{suite.split()[-1]}.xml"
     report.unlink(missing_ok=True)
     env = {name: value for name, value in os.environ.items() if name != "QD_TEST_DSN"}
     env |= {"QD_TEST_SERVER": kind, "CI": "true"}  # CI: what can't be run is a failure
     with log.open("wb") as out:
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", *SUITES[suite], f"--junitxml={report}", *more],
+            [sys.executable, "-m", "pytest", *suites_of(kind)[suite], f"--junitxml={report}", *more],
             cwd=ROOT,
             env=env,
             stdin=subprocess.DEVNULL,

@@ -22,7 +22,8 @@ RETRY = frozenset({1020, 1180, 1205, 1213, 1317, 1969, 3024})
 """The transaction was undone, or must be: the whole of it again."""
 
 CUT_SHORT = frozenset({1180, 1317, 1969, 3024})
-"""Somebody or a time limit ended the statement. Where that was a COMMIT nobody says whether it stands."""
+"""Somebody, a time limit, or a Galera node's loss of its cluster (1180) ended the statement. Where that was
+a COMMIT nobody says whether it stands."""
 
 LOST = frozenset({-1, 1040, 1047, 1053, 1203, 1927, 2002, 2003, 2005, 2006, 2013, 2026, 2055, 4031})
 """The connection is gone, or could not be made: open another."""

@@ -74,7 +74,7 @@ def test_a_loss_in_commit_leaves_the_outcome_unknown_and_a_deadlock_does_not() -
     assert type(sort(mysql.connector.DatabaseError(msg="x", errno=1213), "x", in_commit=True)) is TransactionFailed
 
 
-@pytest.mark.parametrize("errno", [1317, 1969, 3024, 9999])
+@pytest.mark.parametrize("errno", [1180, 1317, 1969, 3024, 9999])
 def test_a_commit_that_was_cut_short_or_failed_oddly_may_stand(errno: int) -> None:
     cut = sort(mysql.connector.DatabaseError(msg="x", errno=errno), "x", in_commit=True)
     assert isinstance(cut, ConnectionLost) and cut.outcome_unknown
