@@ -19,7 +19,6 @@ from tests.servers.kinds import MODULES, ServerKind, kind_named
 from tests.servers.suites import OWN, SUITES, Counts, run_suite, suites_of
 from tests.support.server import ServerMissing
 
-
 COLUMNS = (*SUITES, OWN)
 
 
