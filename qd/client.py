@@ -6,11 +6,13 @@ May import: store, waking, config, the pure modules, and for `drain` the daemon'
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from qd.backoff import Backoff
 from qd.config import load_config
 from qd.config.model import Config
 from qd.errors import TransactionFailed
@@ -27,6 +29,9 @@ T = TypeVar("T")
 
 TRIES = 5
 """How often an enqueue is sent that the server undid as a whole (a deadlock, a lock not given)."""
+
+AGAIN = Backoff(base=0.01, factor=3.0, cap=0.5, jitter=0.5)
+"""Between these."""
 
 
 class Client:
@@ -116,9 +121,9 @@ class Client:
 
     def _committed(self, work: Callable[[Cursor], T]) -> T:
         with self._lock:
-            for _ in range(TRIES - 1):
+            for failures in range(1, TRIES):
                 try:
                     return self._session.transaction(work)
                 except TransactionFailed:  # undone as a whole: nothing stands that could be there twice
-                    continue
+                    time.sleep(AGAIN.delay(failures))  # what came first may have to arrive on this node first
             return self._session.transaction(work)
