@@ -34,11 +34,11 @@ from qd.lease import Lease, LeaseKeeper
 from qd.outcome import Action, Outcome, OutcomeKind, Reason, Settlement, Verdict
 from qd.store.protocol import HeldLease, Renewal, Store
 
-AGAIN = Backoff(base=0.05, factor=2.0, cap=1.0, jitter=0.5)
-"""Between tries to write an end."""
+AGAIN = Backoff(base=0.05, factor=2.0, cap=1.5, jitter=0.5)
+"""Between tries to write an end: in an outage each thread calls for its server about once a second."""
 
 PATIENT_TRIES = 10
-"""Tries, some 6 seconds, after which a log line says what is waited for."""
+"""Tries, some 7 seconds, after which a log line says what is waited for."""
 
 HELD_UP = (
     "its thread waits for its row, which somebody has locked: a handler that calls job.complete() must "

@@ -23,6 +23,19 @@ def boom(job):
     raise RuntimeError("boom")
 """
 
+TOGETHER = """
+import os, pathlib, time
+import qd
+from tests.acceptance.daemon_handlers import note
+
+@qd.handler("together")
+def together(job):
+    note(job, "start")
+    while not pathlib.Path("go").exists():
+        time.sleep(0.005)
+    note(job, "end")
+"""
+
 OUTAGE = 8.0
 """Seconds."""
 
@@ -79,7 +92,9 @@ class Nobody:
 
 def test_twenty_threads_that_lose_their_server_call_for_it_seldom_and_not_in_step(qd: Qd) -> None:
     port = free_port()
+    (qd.folder / "ending_together.py").write_text(TOGETHER)
     qd.write(
+        handlers={"modules": ["ending_together"]},
         database={"port": port, "tls": {"mode": "disabled"}},
         workers=[{"queues": ["default"], "threads": THREADS}],
         queues={"default": {"lease": "60s", "timeout": "60s"}},
@@ -87,9 +102,10 @@ def test_twenty_threads_that_lose_their_server_call_for_it_seldom_and_not_in_ste
     )
     with closing(AnsweringProxy(int(qd.server.port), port=port)):
         daemon = qd.start()
-        ids = qd.enqueue("nap", THREADS, seconds=2)
+        ids = qd.enqueue("together", THREADS)
         wait_for(lambda: len(qd.ran("start")) == THREADS, 30, "every thread to have a job")
     with closing(Nobody(port)) as nobody:
+        (qd.folder / "go").touch()
         wait_for(lambda: len(qd.ran("end")) == THREADS, 30, "ends that can't be written")
         began = monotonic()
         wait_for(lambda: monotonic() >= began + OUTAGE, OUTAGE + 20, "the outage to last")
