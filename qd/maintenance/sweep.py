@@ -1,13 +1,13 @@
 """The stale sweep: takes back jobs whose owner is gone. May import: store protocol, config, pure modules.
 
-A row is taken back only if the same (id, token, lease end) was stale at two looks far enough apart,
-with no trouble at the database between: whoever wakes first after a stall must not steal the jobs
-of those who are about to renew.
+A row is taken back only if the same (id, token, lease end) was stale, and locked by nobody, at two looks
+far enough apart, with no trouble at the database between: whoever wakes first after a stall, or after a
+stranger's lock, must not steal the jobs of those who are about to renew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from qd.clock import monotonic
 from qd.config.model import QueueConfig
@@ -56,7 +56,7 @@ class StaleSweep:
     def run_once(self) -> float:
         """One look, and what was stale long enough is taken back; seconds until the next."""
         started = self._clock()
-        rows = self._store.stale(list(self._policies), ROWS_A_ROUND)
+        rows = self._seen_or_free(self._store.stale(list(self._policies), ROWS_A_ROUND))
         cost = self._clock() - started
         self._seen = {row: self._first_seen(row, started) for row in rows}
         self._failing.intersection_update(self._seen)
@@ -75,6 +75,12 @@ class StaleSweep:
 
     def close(self) -> None:
         """Nothing of its own to close."""
+
+    def _seen_or_free(self, rows: Sequence[StaleRow]) -> Sequence[StaleRow]:
+        """Without those that are new and locked: their owners get the whole time once they are free."""
+        new = [row for row in rows if row not in self._seen]
+        free = self._store.free(new) if new else set()
+        return [row for row in rows if row in self._seen or row in free]
 
     def _first_seen(self, row: StaleRow, now: float) -> float:
         first = self._seen.get(row, now)

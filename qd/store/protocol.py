@@ -104,6 +104,10 @@ class Store(Protocol):
         """Reserved rows of these queues whose lease has run out; non-locking."""
         ...
 
+    def free(self, rows: Sequence[StaleRow]) -> set[StaleRow]:
+        """Those of these rows that nobody has locked: where somebody has, their owner can't renew either."""
+        ...
+
     def reclaim(self, row: StaleRow, max_attempts: int) -> Verdict:
         """Takes one stale row back if token and due time are still those of `row`.
 

@@ -79,6 +79,22 @@ class SqlStore(AdminVerbs):
             return []
         return self._session.read(lambda cursor: sweep.stale(cursor, self._session.dialect, queues, limit))
 
+    def free(self, rows: Sequence[StaleRow]) -> set[StaleRow]:
+        """See Store."""
+        path = self._shared.path()
+        if not rows or path is ClaimPath.SQLITE:
+            return set(rows)
+        if path is ClaimPath.SKIP_LOCKED:
+            return self._session.transaction(lambda cursor: sweep.free(cursor, rows))
+        return {row for row in rows if self._lockable(row)}
+
+    def _lockable(self, row: StaleRow) -> bool:
+        dialect, impatient = self._session.dialect, self._shared.impatient()
+        try:
+            return self._session.transaction(lambda cursor: sweep.lockable(cursor, dialect, row, impatient))
+        except TransactionFailed:
+            return False
+
     def reclaim(self, row: StaleRow, max_attempts: int) -> Verdict:
         """See Store."""
         skip = self._shared.path() is not ClaimPath.CONDITIONAL

@@ -1,5 +1,5 @@
 """Stale rows: finding them without a lock, and taking one back. May import: bury, history, look,
-release, dialect, moments, protocol, the pure modules."""
+release, dialect, listed, moments, protocol, the pure modules."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from qd.job import PRIORITIES
 from qd.outcome import Reason, Verdict
 from qd.store.claim.look import QUEUES_AT_ONCE
 from qd.store.dialect import Cursor, Dialect
+from qd.store.listed import chunks, joined
 from qd.store.moments import written
 from qd.store.protocol import StaleRow
 from qd.store.settle.bury import bury
@@ -30,6 +31,21 @@ def stale(cursor: Cursor, dialect: Dialect, queues: Sequence[str], limit: int) -
         )
         found += [_row(row) for row in cursor.fetchall()]
     return sorted(found, key=lambda row: row.due)[:limit]
+
+
+def free(cursor: Cursor, rows: Sequence[StaleRow]) -> set[StaleRow]:
+    """Those that can be locked now, with SKIP LOCKED; in the order of the ids, as whoever settles."""
+    found: set[int] = set()
+    for ids in chunks(sorted(row.job_id for row in rows)):
+        cursor.execute(f"SELECT j.id FROM {joined(len(ids), 'id')} FOR UPDATE SKIP LOCKED", ids)
+        found.update(int(row[0]) for row in cursor.fetchall())
+    return {row for row in rows if row.job_id in found}
+
+
+def lockable(cursor: Cursor, dialect: Dialect, row: StaleRow, impatient: str) -> bool:
+    """Whether one row is there and can be locked now; without SKIP LOCKED a lock that is held is an error."""
+    cursor.execute(f"{impatient}SELECT id FROM qd_jobs WHERE id = %s{dialect.lock}", (row.job_id,))
+    return cursor.fetchone() is not None
 
 
 def reclaim(

@@ -108,6 +108,18 @@ def test_a_locked_stale_row_is_left_to_its_owner(server_bench: Bench) -> None:
     assert server_bench.store.reclaim(row, 3) is Verdict.SETTLED
 
 
+def test_stale_rows_that_somebody_has_locked_are_told_from_free_ones(server_bench: Bench) -> None:
+    server_bench.add(3)
+    jobs = server_bench.claim(3)
+    for job in jobs:
+        server_bench.shift(job.id, -1)
+    rows = server_bench.store.stale(["default"], 10)
+    with server_bench.stranger(f"SELECT id FROM qd_jobs WHERE id = {jobs[1].id} FOR UPDATE"):
+        assert {row.job_id for row in server_bench.store.free(rows)} == {jobs[0].id, jobs[2].id}
+    assert server_bench.store.free(rows) == set(rows)
+    assert server_bench.store.free([]) == set()
+
+
 def test_looks_claims_sweeps_and_renewals_of_nothing_cost_a_producer_no_lock_error(server_bench: Bench) -> None:
     """An empty locking read under REPEATABLE READ would lock the gap that producers insert into."""
     stop = threading.Event()

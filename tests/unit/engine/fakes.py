@@ -56,6 +56,7 @@ class FakeStore:
         self.renewals: Callable[[HeldLease], Renewal] = lambda lease: Renewal.RENEWED
         self.verdicts: list[list[Verdict] | Exception] = []
         self.stale_rows: list[StaleRow] = []
+        self.locked: set[StaleRow] = set()
         self.reclaims: list[StaleRow] = []
         self.reclaim_verdict = Verdict.SETTLED
         self.reclaim_errors: dict[int, Exception] = {}
@@ -79,6 +80,9 @@ class FakeStore:
 
     def stale(self, queues: Sequence[str], limit: int) -> list[StaleRow]:
         return list(self.stale_rows)
+
+    def free(self, rows: Sequence[StaleRow]) -> set[StaleRow]:
+        return set(rows) - self.locked
 
     def reclaim(self, row: StaleRow, max_attempts: int) -> Verdict:
         if row.job_id in self.reclaim_errors:

@@ -65,6 +65,16 @@ def test_trouble_at_the_database_begins_the_wait_anew() -> None:
     assert monotonic() - started >= 1.5
 
 
+def test_a_row_that_somebody_has_locked_leaves_its_owner_the_whole_time_once_it_is_free() -> None:
+    bench = Bench()
+    bench.store.stale_rows, bench.store.locked = [ROW], {ROW}
+    locked_until = monotonic() + 1.6  # at the round after it two looks lie far enough apart
+    wait_for(lambda: bench.sweep.run_once() and monotonic() > locked_until, 5, "the lock to have lasted")
+    bench.store.locked = set()
+    assert bench.store.reclaims == []
+    assert bench.until_taken() >= 1.0
+
+
 def test_a_row_that_was_renewed_between_the_looks_is_left_alone() -> None:
     bench = Bench()
     bench.store.stale_rows = [ROW]
