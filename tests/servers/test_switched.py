@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +14,8 @@ from qd.store.mysql.limits import UNUSED
 from tests.faults.fleet import Fleet
 from tests.faults.jobs import LEASE, NewJob
 from tests.servers.producers import elapsed, producing
-from tests.servers.switched import Switched
+from tests.servers.switched import Switched, kind
+from tests.support.server import ROOT
 from tests.support.waiting import wait_for
 
 NewPair = Callable[..., Switched]
@@ -108,3 +112,13 @@ def test_connections_that_the_proxy_cuts_for_idling_are_no_outage(new_pair: NewP
     assert judged(fleet) == {}
     assert fleet.lines("database.lost") == []
     assert sum(member.daemon.metric("qd_database_reconnects_total") or 0 for member in fleet.members) > 0
+
+
+def test_haproxy_takes_the_configuration_that_the_page_shows(tmp_path: Path) -> None:
+    (block,) = re.findall(
+        r"^```haproxy\n(.*?)^```$", (ROOT / "docs/scale-out.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    (tmp_path / "h.cfg").write_text(block)
+    command = kind("switched").programs.command("usr/sbin/haproxy", "-c", "-f", str(tmp_path / "h.cfg"))
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
