@@ -114,7 +114,7 @@ def test_without_skip_locked_committed_jobs_run_while_a_producer_keeps_its_inser
         wait_for(lambda: sorted(qd.ran("end")) == ids, 10, "the committed jobs to run beside the open insert")
         producer.commit()
         wait_for(lambda: len(qd.ran("end")) == 6, 5, "the late one to run")
-    assert daemon.metric('qd_workers{state="idle",worker="default"}') == 4.0
+    wait_for(lambda: daemon.metric('qd_workers{state="idle",worker="default"}') == 4.0, 10, "four idle threads")
     assert claim_path(daemon.get("/metrics")[1]) == "conditional"
     assert not [line for line in daemon.said().splitlines() if "level=error" in line]
     assert qd.jobs() == 0 and daemon.stop() == 0
@@ -128,7 +128,7 @@ def test_without_skip_locked_four_threads_run_two_thousand_jobs_once_each(
     wait_for(lambda: qd.jobs() == 0, 90, "two thousand jobs to be done")
     assert sorted(qd.ran("start")) == ids
     assert qd.sql("SELECT COUNT(*) FROM qd_failed_jobs") == [(0,)]
-    assert daemon.metric('qd_workers{state="idle",worker="default"}') == 4.0
+    wait_for(lambda: daemon.metric('qd_workers{state="idle",worker="default"}') == 4.0, 10, "four idle threads")
     assert daemon.stop() == 0
 
 
