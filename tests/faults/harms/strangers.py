@@ -28,7 +28,7 @@ class StrangerHarms(Harms):
         which = rng.choice([stretch, some, held])
         with closing(self._connection()) as connection:
             connection.cursor(buffered=True).execute(f"SELECT id FROM qd_jobs {which} SKIP LOCKED")
-            yield rng.choice([0.3, 2.0, 4.0, LEASE + 2])
+            yield rng.choice([0.3, 2.0, 4.0, 2 * LEASE + 2])
 
     def dead_letters_locked(self, rng: random.Random) -> Lasting:
         """Nothing can be moved to the dead letters."""
