@@ -43,7 +43,7 @@ class Ledger:
         texts = self.file.read_text().splitlines() if self.file.exists() else []
         return [_line(*text.split()) for text in texts]
 
-    def wrongs(self, *, calm: bool = True) -> dict[int, tuple[list[str], Story]]:
+    def wrongs(self) -> dict[int, tuple[list[str], Story]]:
         """The jobs with which a promise was broken."""
         told = {job: (story.wrongs(), story) for job, story in self.stories().items()}
         return {job: (wrongs, story) for job, (wrongs, story) in told.items() if wrongs}
