@@ -100,7 +100,7 @@ def test_a_step_of_the_servers_clock_takes_no_job_and_hides_none(
     assert fleet.lines("lease.lost") == fleet.lines("stale.reclaimed") == problems(fleet) == []
 
 
-@pytest.mark.parametrize("step", [600, -600, -HOUR])
+@pytest.mark.parametrize("step", [600, -HOUR], ids=["ten minutes ahead", "an hour back"])
 def test_a_step_of_a_daemons_clock_changes_nothing(by_own_clock: tuple[Fleet, Clock], step: int) -> None:
     fleet, clock = by_own_clock
     runs_a_job(fleet)

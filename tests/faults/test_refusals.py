@@ -96,7 +96,7 @@ def test_with_fewer_connections_than_threads_all_queues_are_served_and_no_lease_
     assert len(complaints) <= 2 and all("max_user_connections" in line for line in complaints), complaints
 
 
-HINTS = {1040: "max_connections", 1129: "FLUSH HOSTS", 1226: "resource limits", 1203: "max_user_connections"}
+HINTS = {1129: "FLUSH HOSTS", 1203: "max_user_connections"}
 
 
 @pytest.mark.parametrize("errno", HINTS)
