@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.daemon import Daemon, Qd
-from tests.support.mariadb import MariaDB
+from tests.support.private import PrivateServer
 from tests.support.server import PASSWORD, Server
 from tests.support.waiting import wait_for
 
@@ -95,7 +95,7 @@ class CountingFleet:
 
     def kill_server(self) -> None:
         """Ends it without warning and starts it again; what was committed is there."""
-        assert isinstance(self.server, MariaDB)
+        assert isinstance(self.server, PrivateServer)
         self.server.kill()
         self.server.start()
 

@@ -55,6 +55,7 @@ class Member:
     def _grant(self) -> None:
         server, database = self._fleet.server, self._fleet.database
         server.run(f"CREATE USER IF NOT EXISTS '{self.account}'@'%' IDENTIFIED BY '{PASSWORD}'")
+        server.log_in_once()
         server.run(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {database}.* TO '{self.account}'@'%'")
 
     def _config(self, batch: object, workers: Sequence[dict[str, Any]]) -> Qd:

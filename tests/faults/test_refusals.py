@@ -76,6 +76,7 @@ def _copy(fleet: Fleet, other: MariaDB) -> None:
         other.run(f"RENAME TABLE {name}.{table} TO {fleet.database}.{table}")
     account = fleet.user
     other.run(f"CREATE USER '{account}'@'%' IDENTIFIED BY 'change-me'")
+    other.log_in_once()
     other.run(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {fleet.database}.* TO '{account}'@'%'")
 
 
