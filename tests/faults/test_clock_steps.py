@@ -6,6 +6,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -116,13 +117,15 @@ def test_a_step_of_a_daemons_clock_changes_nothing(by_own_clock: tuple[Fleet, Cl
     assert cpu_seconds(fleet) - spent < LEASE, "a loop that no longer waits takes all it can get"
     assert ran_once(fleet)
     assert fleet.lines("lease.lost") == fleet.lines("stale.reclaimed") == problems(fleet) == []
-    assert all(abs(logged_at(daemon) - time.time() - step) < 200 for daemon in fleet.daemons), "the clock was stepped"
     assert all(daemon.get("/livez") == (200, "ok\n") for daemon in fleet.daemons)
+    assert [daemon.stop(30) for daemon in fleet.daemons] == [0, 0]
+    assert all(abs(logged_at(daemon) - time.time() - step) < 200 for daemon in fleet.daemons), "it was stepped"
 
 
 def logged_at(daemon: Daemon) -> float:
-    """What time it is, as the daemon has it: it tells when it last counted the rows."""
-    return daemon.metric("qd_queue_stats_last_refresh_timestamp_seconds") or 0.0
+    """What time the daemon has it in its last line."""
+    stamp = daemon.said().splitlines()[-1].split()[0].removeprefix("time=").removesuffix("Z")
+    return datetime.fromisoformat(f"{stamp}+00:00").timestamp()
 
 
 def cpu_seconds(fleet: Fleet) -> float:
