@@ -47,7 +47,7 @@ class ProtocolMachine(RuleBasedStateMachine):
         self.claims: list[Held] = []
         self.newest: dict[int, str] = {}
         self.hidden: set[int] = set()
-        self.numbers = 0
+        self.numbers = self.moves = 0
         self.policies: dict[str, QueueConfig] = {}
         self.desk = bench.again(Events()).store("desk")
 
