@@ -179,7 +179,7 @@ def test_a_server_that_vanished_from_one_side_is_left_for_a_new_connection(new_f
 
 
 def test_when_a_stalled_server_returns_with_every_lease_expired_nobody_takes_a_job(new_fleet: NewFleet) -> None:
-    fleet = new_fleet("auto", 5, 1)
+    fleet = new_fleet("auto", 1, 1)
     fleet.enqueue(*[NewJob(seconds=LEASE * 2.5, queue="once")] * 5, *[NewJob(seconds=LEASE * 2)] * 5)
     started(fleet, 10)
     fleet.server.freeze()
