@@ -16,6 +16,9 @@ cut off within them has spent the attempt, and nobody can say whether the handle
 IN_A_CHILD = 5.0
 """The same where a child process has to be started for it first: a job that took its process down before."""
 
+ON_THE_FEET = 3.0
+"""Seconds until all are back once the rows can be got at again."""
+
 _SLACK = 0.1
 """Seconds by which two processes may disagree about the order of what they did."""
 
@@ -44,6 +47,8 @@ class Excuses:
     """All that were cut off in one test."""
 
     cut_off: list[CutOff] = field(default_factory=list)
+    held_up: list[tuple[float, float]] = field(default_factory=list)
+    """When nobody, or not everybody, could get at the rows: Unix times."""
 
     def add(self, pid: int, why: str, begin: float, end: float = float("inf")) -> CutOff:
         self.cut_off.append(CutOff(pid, why, begin, end))
@@ -62,9 +67,20 @@ class Excuses:
         """Whether its owner was cut off between the claim and what would have been the handler's first line."""
         moment = IN_A_CHILD if quarantined else AT_ITS_START
         return any(
-            claimed_at - _SLACK <= cut.begin <= claimed_at + moment or cut.begin <= claimed_at <= cut.end
+            -_SLACK <= cut.begin - claimed_at <= moment + self._held_up(claimed_at, cut.begin)
+            or cut.begin <= claimed_at <= cut.end
             for cut in self._of(token)
         )
+
+    def _held_up(self, since: float, until: float) -> float:
+        """Seconds of a time in which a claimed job could not start, for its lease had to be renewed first."""
+        total, reached = 0.0, since
+        for begin, end in sorted(self.held_up):
+            reached = max(reached, begin)
+            end = min(end + ON_THE_FEET, until)
+            if end > reached:
+                total, reached = total + end - reached, end
+        return total
 
     def stopped(self, token: str) -> bool:
         """Whether its owner was stopped in order."""

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 
 import mysql.connector
 
+from tests.faults.fleet import Fleet
 from tests.faults.harms.base import Harms, Lasting, insist
 from tests.faults.jobs import LEASE
 
 
 class ServerHarms(Harms):
     """What its administrator, its machine and its power supply do."""
+
+    def __init__(self, fleet: Fleet, server_in_use: threading.Lock) -> None:
+        super().__init__(fleet, server_in_use)
+        self._most = self.server.run("SELECT @@max_connections")[0][0]
 
     def server_killed(self, rng: random.Random) -> Lasting:
         """kill -9, and started again."""
@@ -58,7 +64,6 @@ class ServerHarms(Harms):
 
     def connections_used_up(self, rng: random.Random) -> Lasting:
         """No new connection is to be had; often at the very moment when all are needed."""
-        before = self.server.run("SELECT @@max_connections")[0][0]
         own = self.server.connect(autocommit=True)
         try:
             cursor = own.cursor()
@@ -67,11 +72,11 @@ class ServerHarms(Harms):
                 for member in self.fleet.members:
                     member.proxy.cut_all()
             yield rng.choice([0.3, 2.0, 6.0])
-            cursor.execute(f"SET GLOBAL max_connections = {before}")
+            cursor.execute(f"SET GLOBAL max_connections = {self._most}")
         finally:
             with suppress(mysql.connector.Error):
                 own.close()
-            insist(lambda: self.server.run(f"SET GLOBAL max_connections = {before}"))
+            insist(lambda: self.server.run(f"SET GLOBAL max_connections = {self._most}"))
 
     def connections_killed(self, rng: random.Random) -> Lasting:
         """Some connections, or what they are at, are killed, whatever they are doing."""
