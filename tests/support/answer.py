@@ -1,4 +1,4 @@
-"""An error in a MySQL server's name, which a FaultProxy gives a client in place of the server's answer."""
+"""What a proxy reads of a client's packets, and the errors that it gives in a MySQL server's name."""
 
 from __future__ import annotations
 
@@ -32,3 +32,13 @@ class Answer:
 def whole(packet: bytes) -> bool:
     """Whether all of a client's packet has come."""
     return len(packet) >= 4 + int.from_bytes(packet[:3], "little")
+
+
+QUERY = b"\x03"
+ATTRIBUTES = b"\x00\x01"
+"""Before a statement to MySQL: it has no attributes. A MariaDB is sent none."""
+
+
+def statement_of(packet: bytes) -> bytes:
+    """The SQL of a client's packet; empty where it is another command."""
+    return packet[5:].removeprefix(ATTRIBUTES) if packet[4:5] == QUERY else b""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-QUERY = b"\x03"
+from tests.support.answer import statement_of
 
 Refusal = Callable[["Talk", bytes], "int | None"]
 """Asked of every statement: None lets the server have it, a number is the error that it gets instead."""
@@ -94,14 +94,14 @@ class AnsweringProxy:
     def _up(self, talk: Talk) -> None:
         with suppress(OSError):
             while data := talk.client.recv(1_048_576):
-                statement = data[5:] if data[4:5] == QUERY else b""
+                statement = statement_of(data)
                 errno = self.refusal(talk, statement) if statement else None
                 commits = statement.lower() == b"commit"
                 if errno is None:
                     talk.server.sendall(self.change(data))
                 elif commits:
                     talk.owed = _error(errno)
-                    talk.server.sendall(_packet(QUERY + b"ROLLBACK", 0))
+                    talk.server.sendall(_packet(data[4:].removesuffix(statement) + b"ROLLBACK", 0))
                 else:
                     talk.client.sendall(_error(errno))
                 self.refused += errno is not None

@@ -12,9 +12,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from tests.support.answer import Answer, whole
-
-QUERY = b"\x03"
+from tests.support.answer import Answer, statement_of, whole
 
 
 @dataclass
@@ -171,7 +169,7 @@ class FaultProxy:
             while data := link.client.recv(1_048_576):
                 if link.vanished:
                     continue
-                statement = data[5:] if data[4:5] == QUERY else b""
+                statement = statement_of(data)
                 link.packets += 1
                 how = self.rule(link, statement)
                 if how is not None:
