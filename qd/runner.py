@@ -31,8 +31,8 @@ from qd.registry import Handler, Registry
 from qd.store.protocol import Finisher, Renewal
 
 NOT_IN_CHILD = (
-    "a child process doesn't know it: it must be registered by a module of handlers.modules, not by the main "
-    "program; its jobs are handed back"
+    "a child process doesn't know it, though the daemon does: no module of handlers.modules registers it any more "
+    "(after a deploy restart qd), or only the main program does; its jobs are handed back"
 )
 
 
@@ -122,10 +122,15 @@ class Runner:
         return self._home.child if self._home is not None and self._home.alive() else None
 
     def _is_known(self, type_: str, child: Child) -> bool:
-        if type_ not in child.types and type_ not in self._unknown:
+        if type_ in child.types:
+            self._unknown.discard(type_)
+            return True
+        if type_ not in self._unknown:
             self._unknown.add(type_)
             self._shop.events.publish(Problem(f"handler {type_}", NOT_IN_CHILD))
-        return type_ in child.types
+        if self._home is not None and child is self._home.child:
+            self._home.lacks()
+        return False
 
     def _start_alone(self, claimed: ClaimedJob) -> Child | None:
         def turn() -> None:

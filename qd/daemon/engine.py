@@ -239,7 +239,10 @@ class Engine:
             return "stopping"
         if self._opener.reason is not None:
             return self._opener.reason
-        return None if self._database.up() else "waiting for database"
+        if not self._database.up():
+            return "waiting for database"
+        problem, backing_off = self.child_problem(), all(states[:2] == (0, 0) for states in self.workers().values())
+        return f"no child process can be started: {' '.join(problem.split())}" if problem and backing_off else None
 
     def incompatible(self) -> str | None:
         """Why this qd can't go on with the schema, should it have been changed under it."""

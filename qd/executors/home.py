@@ -1,14 +1,18 @@
 """The child that one worker thread keeps: there before work is claimed, replaced when worn or dead.
 
-Used by that thread alone. May import: child, children.
+Used by that thread alone. May import: child, children, clock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from qd.clock import monotonic
 from qd.executors.child import POLITE, Child
 from qd.executors.children import Children
+
+LOOK_AGAIN = 10.0
+"""Seconds that a child which lacks a handler is kept: the next may find it in its module again."""
 
 
 class Home:
@@ -24,6 +28,12 @@ class Home:
         self._children, self._label = children, label
         self._max_jobs, self._max_memory = max_jobs, max_memory
         self.child: Child | None = None
+        self._started_at = 0.0
+        self._lacking = False
+
+    def lacks(self) -> None:
+        """The child doesn't know a handler that the daemon knows: it is replaced when it is LOOK_AGAIN old."""
+        self._lacking = True
 
     def alive(self) -> bool:
         """Whether there is a child that can take a job now."""
@@ -49,6 +59,7 @@ class Home:
                 return True
             self.child = None
         self.child = self._children.start(self._label, turn, unwanted)
+        self._started_at, self._lacking = monotonic(), False
         return self.child is not None
 
     def close(self, patience: float = POLITE) -> None:
@@ -58,5 +69,7 @@ class Home:
             child.retire(patience)
 
     def _worn(self, child: Child) -> bool:
+        if self._lacking and monotonic() - self._started_at >= LOOK_AGAIN:
+            return True
         grown = child.grown()
         return child.jobs >= self._max_jobs or (grown is not None and grown > self._max_memory)
