@@ -7,9 +7,9 @@ MySQL can't hold. `decode` is the other way round and must survive any bytes at 
 
 from __future__ import annotations
 
-import json
 import math
 import re
+from json import dumps, loads  # as they are now: a handler's module may put others in their place
 from typing import Any, NoReturn
 
 from qd.errors import BadInput
@@ -43,7 +43,7 @@ def encode(value: Any) -> str:
     if isinstance(value, RawJson):
         return checked(value)
     try:
-        text = json.dumps(value, allow_nan=False)
+        text = dumps(value, allow_nan=False)
     except RecursionError:
         raise BadInput(_DEEP) from None
     except (TypeError, ValueError) as refused:
@@ -75,10 +75,10 @@ def decode(raw: str | bytes) -> Any:
     """
     try:
         text = raw if isinstance(raw, str) else bytes(raw).decode()
-        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        value = loads(text, parse_constant=_refuse_constant, parse_float=_finite)
         text.encode()
         if _ESCAPED_SURROGATE.search(text):  # also in the value of a key that stands again behind it
-            _check_surrogates(json.loads(text, object_pairs_hook=list))
+            _check_surrogates(loads(text, object_pairs_hook=list))
     except BadInput:
         raise
     except UnicodeError:
@@ -105,12 +105,12 @@ def _check_depth(text: str) -> None:
 
 def _check_digits(text: str) -> None:
     if len(text) > MAX_DIGITS and _TOO_MANY_DIGITS.search(text):
-        json.loads(text, parse_int=_short, parse_float=_finite)
+        loads(text, parse_int=_short, parse_float=_finite)
 
 
 def _check_surrogates(value: Any) -> None:
     try:
-        json.dumps(value, ensure_ascii=False).encode()
+        dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise BadInput("payload: half a surrogate pair (\\ud800 to \\udfff), which is no character") from None
 

@@ -7,7 +7,7 @@ since when the job is put back because nobody has a handler; while that lasts it
 
 from __future__ import annotations
 
-import json
+from json import dumps, loads  # see `qd.payload`
 from typing import Any
 
 from qd.store.moments import stamp
@@ -31,7 +31,7 @@ Entry = dict[str, Any]
 def entries(text: Any) -> list[Entry]:
     """What a history column holds; what isn't a list of objects counts as none."""
     try:
-        found = json.loads(text) if text else []
+        found = loads(text) if text else []
     except (ValueError, RecursionError):
         return []
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
@@ -52,7 +52,7 @@ def appended(text: Any, one: Entry) -> str:
     In ASCII: it travels between two tables, and must be taken by both whatever character sets they were given.
     """
     kept = [*entries(text), one][-LENGTH:]
-    while len(written := json.dumps(kept)) > CHARACTERS and len(kept) > 1:
+    while len(written := dumps(kept)) > CHARACTERS and len(kept) > 1:
         kept = kept[1:]
     return written
 

@@ -17,6 +17,8 @@ from qd.config.model import LogConfig
 from qd.events import Problem
 from qd.log import LogListener
 from qd.outcome import OutcomeKind
+from qd.payload import decode, encode
+from qd.store.settle.history import appended, entries, entry
 from tests.unit.executors.jobs import Running, attempt
 
 
@@ -120,3 +122,10 @@ def test_the_log_goes_on_where_a_handler_replaces_the_clock(tmp_path: Path, monk
     assert "odd" in (tmp_path / "log").read_text()
     listener.sink.close()
     os.close(log)
+
+
+def test_jobs_are_read_and_settled_where_a_handler_replaces_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("dumps", "loads"):
+        monkeypatch.setattr(f"json.{name}", None)
+    assert decode(encode({"a": [1]})) == {"a": [1]}
+    assert entries(appended("[]", entry(1, None, None, "token", "failed", "odd")))[0]["error"] == "odd"
