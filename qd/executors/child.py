@@ -80,6 +80,7 @@ class Child:
 
     def forget(self) -> None:
         """For a fork of this process: closes what it has got of it."""
+        self._ring.renew_lock()
         self._open.close()
 
     def _start(self, argv: list[str], environ: Mapping[str, str], theirs: ExitStack, ours: ExitStack) -> int:
@@ -95,11 +96,11 @@ class Child:
         self._socket.setblocking(False)
         socket_fd = high(theirs, other.detach())
         owner, ours_alone = os.pipe()
-        high(ours, ours_alone)
+        owner, _ = high(theirs, owner), high(ours, ours_alone)
         self._words = high(ours, _unnamed_file())
         null = high(theirs, os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC))
         outs = {number: number if _is_open(number) else null for number in (1, 2)}
-        fds = {0: null, **outs, SOCKET: socket_fd, LAST_WORDS: self._words, OWNER: high(theirs, owner)}
+        fds = {0: null, **outs, SOCKET: socket_fd, LAST_WORDS: self._words, OWNER: owner}
         return start(argv, environ, fds)
 
     # ------------------------------------------------------------------ talking

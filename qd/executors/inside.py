@@ -103,7 +103,7 @@ class Inside:
         self._set_log(task.log)
         outcome = self._outcome(task)
         self._listener.over()  # before the answer, after which the next job may come
-        self._line.say("ended", completed=task.job.completed, **packed(outcome))
+        self._line.say("ended", token=task.job.token, completed=task.job.completed, **packed(outcome))
 
     def _outcome(self, task: Task) -> Outcome:
         try:
@@ -117,7 +117,7 @@ class Inside:
 
     def _finish(self, cursor: Any, job: Job) -> bool:
         """The daemon knows of it before the row can be gone, or it would take the lease for lost."""
-        self._listener.announce_completion()
+        self._listener.announce_completion(job.token)
         return complete(cursor, job.id, job.token, database=self._database)
 
     def _set_log(self, wanted: list[str] | None) -> None:

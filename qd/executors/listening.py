@@ -109,10 +109,10 @@ class Listener:
         """The job has ended."""
         self._task = None
 
-    def announce_completion(self) -> None:
+    def announce_completion(self, token: str) -> None:
         """Tells the daemon that the handler is about to end the job itself; returns once it knows."""
         self._noted.clear()
-        self._line.say("completing")
+        self._line.say("completing", token=token)
         self._noted.wait()
 
     # ------------------------------------------------------------------ its own
@@ -124,7 +124,8 @@ class Listener:
                     self._heard_at = message.get("at", self._heard_at)  # when it was sent: it may have lain here
                     self._take(message)
         except OSError:  # a handler has closed all descriptors: the daemon sees it, and ends us
-            threading.Event().wait()
+            threading.Event().wait(max(0.0, self._left()))
+            end_group("a handler has closed the connection to the daemon, and nobody has ended this for a whole lease")
         except BaseException as error:  # deaf, it could be stopped by nobody
             end_group(f"the listening thread broke: {type(error).__name__}: {error}")
         if self._task is not None:

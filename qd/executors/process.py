@@ -113,10 +113,12 @@ class ProcessRun:
             child.wait(self._patience(now))
 
     def _hear(self, message: Message) -> None:
+        """What bears another job's token, from a thread that one has left behind, say, means nothing here."""
+        ours = message.get("token") == self._job.token
         if message["say"] == "completing":
-            self._job.completed = True
+            self._job.completed = self._job.completed or ours
             self._child.say("noted")
-        elif message["say"] == "ended" and self._answer is None:
+        elif message["say"] == "ended" and ours and self._answer is None:
             self._answer = message
 
     def _pass_on(self) -> None:
@@ -201,7 +203,7 @@ class ProcessRun:
 
     def _unanswered(self, seconds: float) -> Outcome:
         child = self._child
-        if self._whys:
+        if self._told:
             outcome = interrupted(self._whys[0], None, seconds, __file__)
             return replace(outcome, error=f"{outcome.error}; it had to be killed")
         words = child.last_words()

@@ -7,11 +7,10 @@ handler can write to the socket too. May import: endings, failure, outcome.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from typing import Any
 
-from qd.executors.endings import RESULT_LIMIT
+from qd.executors.endings import LONGEST_DELAY, RESULT_LIMIT
 from qd.failure import ERROR_LIMIT, TRACEBACK_LIMIT, cut
 from qd.outcome import Outcome, OutcomeKind, Reason
 
@@ -100,7 +99,7 @@ def unpacked(message: Message, seconds: float) -> Outcome:
     try:
         kind, reason = OutcomeKind(message["kind"]), Reason(message["reason"])
         delay = message["delay"]
-        if delay is not None and not (type(delay) in (int, float) and math.isfinite(delay) and delay >= 0):
+        if delay is not None and not (type(delay) in (int, float) and 0 <= delay <= LONGEST_DELAY):
             raise BadMessage("no delay")
         error, traceback = _text(message["error"], ERROR_LIMIT), _text(message["traceback"], TRACEBACK_LIMIT)
         return Outcome(kind, reason, error, traceback, delay, _text(message["result"], RESULT_LIMIT), seconds)

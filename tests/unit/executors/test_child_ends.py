@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import signal
 import struct
 from pathlib import Path
 
 import pytest
 
+from qd.executors import Child, Interruption
+from qd.executors.process import ProcessRun
 from qd.executors.wire import ANSWER_LIMIT, frame
 from qd.outcome import Outcome, OutcomeKind, Reason
-from tests.unit.executors.children import a_child, is_running, new_child, open_files, run_in, started
+from qd.payload import encode
+from tests.unit.executors.children import a_child, attempt_in, is_running, new_child, open_files, run_in, started
+from tests.unit.executors.jobs import job
 
 
 def crashed(outcome: Outcome, words: str, killed_by: str | None) -> None:
@@ -44,7 +50,11 @@ def message(**fields: object) -> str:
     return frame(**{"say": "ended", **fields}).hex()  # type: ignore[arg-type]
 
 
-FINE = {"kind": "succeeded", "reason": "error", "error": None, "traceback": None, "delay": None, "result": None}
+TOKEN = job().token
+FINE = {
+    "token": TOKEN, "kind": "succeeded", "reason": "error",
+    "error": None, "traceback": None, "delay": None, "result": None,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -55,11 +65,13 @@ FINE = {"kind": "succeeded", "reason": "error", "error": None, "traceback": None
         "0000000378787822",
         "000000026e6c",
         "000000025b5d",
-        message(),
+        message(token=TOKEN),
         message(**FINE | {"kind": "lost soul"}),
         message(**FINE | {"error": 7}),
         message(**FINE | {"delay": -1.0}),
         message(**FINE | {"delay": "soon"}),
+        message(**FINE | {"delay": 1e300}),
+        message(**FINE | {"delay": 10**400}),
         message(**FINE | {"kind": ["succeeded"]}),
         message(**FINE | {"kind": "released"}),
         ("0000ffff" + "5b" * 0xFFFF),
@@ -81,6 +93,31 @@ def test_a_message_that_nobody_knows_is_passed_over() -> None:
     with a_child() as child:
         known = frame("chat").hex() + message(**FINE)
         assert run_in(child, "write_to_daemon", known).kind is OutcomeKind.SUCCEEDED
+        child.kill()  # its handler still runs
+
+
+def test_what_is_said_of_another_job_ends_and_completes_nothing() -> None:
+    with a_child() as child:
+        late = frame("completing", token="another's").hex() + message(
+            **FINE | {"token": "another's", "kind": "rejected"}
+        )
+        attempt = attempt_in(child, "write_to_daemon", late + message(**FINE))
+        assert attempt.run().kind is OutcomeKind.SUCCEEDED and not attempt.job.completed
+        child.kill()
+
+
+class StoppedInThatMoment(ProcessRun):
+    """A stop comes when the child's end was seen, but nothing done about it yet."""
+
+    def _attend(self) -> None:
+        super()._attend()
+        self.interrupt(Interruption.STOP)
+
+
+def test_a_crash_just_before_a_stop_counts_as_one() -> None:
+    with a_child() as child:
+        run = StoppedInThatMoment(job(type="end"), child, encode(7), 5.0, 30.0)
+        crashed(run.run(), "exited with status 7", None)
 
 
 def test_a_child_over_its_memory_limit_is_killed_and_the_job_says_so() -> None:
@@ -107,6 +144,7 @@ def test_an_answer_counts_though_its_child_was_dead_before_it_was_read(tmp_path:
         crashed(running.ended(), "killed by SIGKILL", "SIGKILL")
     with a_child() as child:
         assert run_in(child, "write_to_daemon", answer).kind is OutcomeKind.SUCCEEDED
+        child.kill()
 
 
 def test_many_crashes_leave_no_descriptor_and_no_process() -> None:
@@ -118,3 +156,18 @@ def test_many_crashes_leave_no_descriptor_and_no_process() -> None:
         pids.append(child.process.pid)
         assert run_in(child, "end", how).kind is OutcomeKind.CRASHED
     assert open_files() == before and not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+@pytest.mark.parametrize("left", range(8))
+def test_a_start_for_which_there_are_too_few_descriptors_keeps_none(left: int) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    before = open_files()
+    taken = {int(name) for name in os.listdir("/proc/self/fd")}
+    free = [number for number in range(1024) if number not in taken]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free[left], limits[1]))
+    try:
+        with pytest.raises(OSError):
+            Child("qd test", dict(os.environ))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert open_files() == before

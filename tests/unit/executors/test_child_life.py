@@ -177,6 +177,17 @@ def test_it_ends_itself_when_it_has_not_heard_of_its_daemon_for_a_lease(tmp_path
         daemon.kill()
 
 
+def test_it_ends_itself_also_where_its_handler_has_closed_the_connection(tmp_path: Path) -> None:
+    with a_daemon(tmp_path / "in", "closes", 2.0) as daemon:
+        child = int((tmp_path / "in").read_text())
+        os.kill(daemon.pid, signal.SIGSTOP)
+        (tmp_path / "in.close").touch()
+        try:
+            wait_for(lambda: not is_running(child), 20, "the child's end")
+        finally:
+            daemon.kill()
+
+
 def test_a_job_that_outlives_many_leases_runs_on_while_its_daemon_lives(tmp_path: Path) -> None:
     with a_child() as child:
         running = started(child, "coroutine", tmp_path / "in", {"seconds": 2.5}, lease=0.8)

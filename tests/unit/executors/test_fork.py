@@ -16,6 +16,8 @@ import pytest
 import qd
 from qd.executors.function import CHILD_STATUS
 from qd.outcome import OutcomeKind
+from tests.support.waiting import wait_for
+from tests.unit.executors.children import new_child
 from tests.unit.executors.jobs import attempt
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
@@ -111,3 +113,14 @@ def test_a_pool_of_forked_processes_works_as_ever() -> None:
             return str(pool.map(double, [1, 2, 3]))
 
     assert attempt(handler).run().result == "[2, 4, 6]"
+
+
+def test_a_fork_is_not_held_up_by_a_thread_that_was_just_waking_a_childs_attendant() -> None:
+    child = new_child()
+    try:
+        with child._ring._lock:  # as held by that thread, which the fork doesn't have
+            if not (pid := os.fork()):
+                os._exit(0)
+        wait_for(lambda: os.waitpid(pid, os.WNOHANG)[0] == pid, 10, "the fork's end")
+    finally:
+        child.kill()
