@@ -42,8 +42,10 @@ def _together(session: Session, leases: Sequence[HeldLease]) -> list[Renewal]:
     try:
         return session.transaction(lambda cursor: _skipping(cursor, leases))
     except TransactionFailed as error:
-        if len(leases) == 1 or error.errno != CONFLICT:  # anything else may have taken its time
+        if error.errno != CONFLICT:  # anything else may have taken its time
             raise
+    if len(leases) == 1:  # somebody had it locked, so to say: is it still ours?
+        return session.read(lambda cursor: _told(cursor, leases, set(), locked=True))
     middle = len(leases) // 2
     return _together(session, leases[:middle]) + _together(session, leases[middle:])
 
