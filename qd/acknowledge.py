@@ -108,7 +108,7 @@ class Acknowledger:
             return None
 
     def _write(self, settlements: Sequence[Settlement]) -> list[Verdict | None]:
-        failures = 0
+        failures = refusals = 0
         while True:
             self._turn()
             try:
@@ -116,8 +116,8 @@ class Acknowledger:
             except DataRefused as error:
                 if len(settlements) > 1:  # one row's fault must not hold up the others
                     return [verdict for one in settlements for verdict in self._write([one])]
-                failures += 1
-                if failures > 2:  # it would be refused for ever: its lease runs out, the sweep decides
+                failures, refusals = failures + 1, refusals + 1
+                if refusals > 2:  # it would be refused for ever: its lease runs out, the sweep decides
                     self._events.publish(Problem(f"settling job {settlements[0].job.id}", f"refused: {error}"))
                     return [None]
                 settlements = [self._without_words(settlements[0], error)]

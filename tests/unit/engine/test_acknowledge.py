@@ -102,6 +102,14 @@ def test_an_end_that_is_always_refused_is_given_up_with_a_word() -> None:
     assert bench.keeper.held() == []
 
 
+def test_a_refused_text_is_left_out_also_where_an_outage_was_overcome_first() -> None:
+    bench = Bench()
+    bench.store.verdicts = [ConnectionLost("gone")] * 3 + [DataRefused("too large", 1153), [Verdict.SETTLED]]
+    bench.writer.settle(bench.done(OutcomeKind.FAILED, action=Action.RETRY))
+    assert "left out" in (bench.store.settled[-1][0].outcome.error or "")
+    assert len(bench.heard.of(JobFailed)) == 1 and bench.heard.of(Problem) == []
+
+
 def test_after_the_stops_deadline_an_end_is_tried_once_more_and_left() -> None:
     bench = Bench()
     bench.gate.deadline = 0.0
