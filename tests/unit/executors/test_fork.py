@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -117,10 +118,13 @@ def test_a_pool_of_forked_processes_works_as_ever() -> None:
 
 def test_a_fork_is_not_held_up_by_a_thread_that_was_just_waking_a_childs_attendant() -> None:
     child = new_child()
+    with child._ring._lock:  # as held by that thread, which the fork doesn't have
+        if not (pid := os.fork()):
+            os._exit(0)
     try:
-        with child._ring._lock:  # as held by that thread, which the fork doesn't have
-            if not (pid := os.fork()):
-                os._exit(0)
         wait_for(lambda: os.waitpid(pid, os.WNOHANG)[0] == pid, 10, "the fork's end")
+    except AssertionError:
+        os.kill(pid, signal.SIGKILL)
+        raise
     finally:
         child.kill()
