@@ -141,6 +141,11 @@ class Child:
         self._receive()
         return True
 
+    @property
+    def ended(self) -> bool:
+        """Whether `kill` or `retire` has ended it."""
+        return self._socket.fileno() < 0
+
     def fit(self) -> bool:
         """Whether it can take a job."""
         return not self.closed and not self.wrong and not self.process.exited() and self.silent()
@@ -228,7 +233,7 @@ class Child:
 
     def kill(self) -> None:
         """Kills its whole group, reaps it and closes everything. Idempotent."""
-        if self._socket.fileno() < 0:
+        if self.ended:
             return
         if self.closed and not self.wrong:  # it is ending, in all likelihood: how, is worth a moment
             self._await_exit(_MOMENT)
@@ -242,7 +247,7 @@ class Child:
 
     def retire(self, patience: float = POLITE) -> None:
         """Lets it end by itself, its atexit functions run; kills it if it doesn't in time."""
-        if self._socket.fileno() < 0:
+        if self.ended:
             return
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)

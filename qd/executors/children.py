@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from qd.clock import monotonic
 from qd.duration import spell
-from qd.events import ChildrenFailing, ChildrenRestored, Events
+from qd.events import ChildrenFailing, ChildrenRestored, Events, Problem
 from qd.executors.child import Child
 from qd.executors.environment import for_child
 from qd.failure import cut
@@ -109,6 +109,12 @@ class Children:
                 self._since = monotonic()
         if known != problem:
             self._events.publish(ChildrenFailing(problem))
+
+    def tell_of(self, child: Child, label: str) -> None:
+        """One has ended by itself between two jobs: no attempt's end, so that nobody else says so."""
+        words = cut(child.last_words().strip(), _PROBLEM_LIMIT)
+        error = f"{child.died()} between two jobs, by what one of them has left behind; another takes its place"
+        self._events.publish(Problem(f"child of {label}", f"{error}\n{words}" if words else error))
 
     def _succeeded(self) -> None:
         with self._lock:

@@ -46,21 +46,27 @@ class Home:
             turn, unwanted: see `Children.start`.
         """
         child = self.child
-        if child is not None:
+        if child is not None and not child.ended:
             if not child.fit():
-                child.kill()
-                if child.jobs == 0:  # not the fault of a job: it may go on like that
-                    self.child = None
-                    self._children.note(f"{child.died()} while it waited for its first job")
+                self.child = None
+                if not self._told_end_of(child):
                     return False
             elif self._worn(child):
                 child.retire()
             else:
                 return True
-            self.child = None
         self.child = self._children.start(self._label, turn, unwanted)
         self._started_at, self._lacking = monotonic(), False
         return self.child is not None
+
+    def _told_end_of(self, child: Child) -> bool:
+        """Tells how one has ended between two jobs; False where it had run none, and the next may go on like that."""
+        child.kill()
+        if child.jobs == 0:
+            self._children.note(f"{child.died()} while it waited for its first job")
+            return False
+        self._children.tell_of(child, self._label)
+        return True
 
     def close(self, patience: float = POLITE) -> None:
         """Ends it."""

@@ -29,6 +29,8 @@ from qd.payload import decode
 from qd.registry import REGISTRY
 from qd.store.callers.complete import complete
 
+_TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -63,6 +65,17 @@ def take_signals() -> None:
     One without a reason (systemd's, to all of a service) means nothing here.
     """
     signal.signal(signal.SIGTERM, _woken)
+
+
+def idle_timers() -> list[int]:
+    """The interval timers that don't run; one that a module runs, for a profile say, is its own affair."""
+    return [timer for timer in _TIMERS if signal.getitimer(timer)[0] == 0]
+
+
+def stop_timers(timers: list[int]) -> None:
+    """An alarm that a handler has set and not taken back would hit the job after its own."""
+    for timer in timers:
+        signal.setitimer(timer, 0)
 
 
 def _woken(number: int, frame: FrameType | None) -> None:
@@ -101,7 +114,9 @@ class Inside:
     def _run(self, task: Task) -> None:
         take_signals()  # a handler may have taken them
         self._set_log(task.log)
+        idle = idle_timers()
         outcome = self._outcome(task)
+        stop_timers(idle)
         self._listener.over()  # before the answer, after which the next job may come
         self._line.say("ended", token=task.job.token, completed=task.job.completed, **packed(outcome))
 

@@ -74,7 +74,7 @@ class ProcessRun:
 
     def run(self) -> Outcome:
         """Runs the handler to its end. Unless it succeeded nothing of the child's group runs any more,
-        but for the child itself where it can be used again."""
+        but for the child itself where it is alone and can be used again."""
         self._began = monotonic()
         if self._whys:
             return interrupted(self._whys[0], None, 0.0, __file__)
@@ -172,8 +172,8 @@ class ProcessRun:
             return self._unanswered(seconds)
         if self._told or not child.fit():
             child.kill()  # it was cut off somewhere: nobody knows in what state
-        elif outcome.kind is not OutcomeKind.SUCCEEDED and not child.process.kill_others():
-            child.kill()
+        elif outcome.kind is not OutcomeKind.SUCCEEDED and not child.process.alone():
+            child.kill()  # what it has started must end, and it with that: its next jobs may count on it, as on a pool
         return outcome
 
     def _answered(self, seconds: float) -> Outcome | None:

@@ -72,17 +72,9 @@ class Process:
         while not self.group_is_dead() and monotonic() < until:
             time.sleep(0.002)
 
-    def kill_others(self) -> bool:
-        """Kills what else there is in its group; False where that can't be known, or there is always more."""
-        for _ in range(10):  # one that forks may be a step ahead
-            others = _members(self.pid, besides=self.pid)
-            if not others:
-                return others is not None
-            for pid in others:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
-            time.sleep(0.002)
-        return False
+    def alone(self) -> bool:
+        """Whether nothing else of its group runs; False also where that can't be known."""
+        return _members(self.pid, besides=self.pid) == []
 
     def group_is_dead(self) -> bool:
         """After `reap`: whether nothing of its process group runs any more."""

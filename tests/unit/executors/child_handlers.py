@@ -193,3 +193,20 @@ def at_exit(job: qd.Job) -> None:
 def modules(job: qd.Job) -> str:
     heavy: Any = {"mysql", "pydantic", "yaml", "click", "rich", "prometheus_client"}
     return " ".join(sorted(heavy & {name.partition(".")[0] for name in sys.modules}))
+
+
+@qd.handler("set_alarm")
+def set_alarm(job: qd.Job) -> None:
+    signal.setitimer(job.payload, 0.2)
+
+
+@qd.handler("die_later")
+def die_later(job: qd.Job) -> None:
+    threading.Timer(0.2, ctypes.string_at, (0,)).start()
+
+
+@qd.handler("timers")
+def timers(job: qd.Job) -> str:
+    return str(
+        [signal.getitimer(timer)[0] for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)]
+    )

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from qd.clock import monotonic
-from qd.events import ChildrenFailing, ChildrenRestored, Event, Events
+from qd.events import ChildrenFailing, ChildrenRestored, Event, Events, Problem
 from qd.executors import Children, Home
 from qd.executors.child import memory_of
 from qd.outcome import OutcomeKind
@@ -132,6 +132,28 @@ def test_a_child_that_dies_by_itself_is_a_start_that_failed(homes: list[Home]) -
     os.kill(own.child.process.pid, signal.SIGKILL)
     wait_for(lambda: not own.alive(), 10, "its end to be seen")
     assert not own.ready(nothing, NEVER) and own.ready(nothing, NEVER)
+
+
+def test_a_child_that_dies_between_two_jobs_is_told_of_with_its_traceback(homes: list[Home]) -> None:
+    heard: list[Event] = []
+    own = Home(Children([MODULE], None, Events(heard.append)), "test", 1000, 1 << 30)
+    homes.append(own)
+    assert own.ready(nothing, NEVER) and own.child is not None
+    run_in(own.child, "die_later")
+    wait_for(lambda: not own.alive(), 20, "its end")
+    assert own.ready(nothing, NEVER)
+    (told,) = heard
+    assert isinstance(told, Problem) and told.where == "child of test"
+    assert told.error.startswith("killed by SIGSEGV between two jobs") and "threading.py" in told.error
+
+
+def test_a_child_that_its_job_takes_down_is_told_of_by_the_job_alone(homes: list[Home]) -> None:
+    heard: list[Event] = []
+    own = Home(Children([MODULE], None, Events(heard.append)), "test", 1000, 1 << 30)
+    homes.append(own)
+    assert own.ready(nothing, NEVER) and own.child is not None
+    assert run_in(own.child, "end", 3).kind is OutcomeKind.CRASHED
+    assert own.ready(nothing, NEVER) and not heard
 
 
 def test_the_memory_of_a_process_is_known() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import signal
 from pathlib import Path
 
 import pytest
 
 from qd.outcome import OutcomeKind, Reason
-from tests.unit.executors.children import a_child, attempt_in, is_running, run_in, started
+from tests.unit.executors.children import a_child, attempt_in, is_running, new_child, run_in, started
 from tests.unit.executors.jobs import Running
 
 
@@ -87,7 +88,19 @@ def test_what_a_failed_job_leaves_running_is_ended_before_it_can_run_again(tmp_p
     with a_child() as child:
         outcome = run_in(child, "leave_program", {"inside": str(tmp_path / "in"), "fails": True})
         assert outcome.kind is OutcomeKind.FAILED and not is_running(int((tmp_path / "in").read_text()))
-        assert child.fit()
+        assert not child.fit()  # its module may keep what has been ended, like a pool, for the next jobs
+
+
+def test_a_failed_job_that_leaves_nothing_running_leaves_its_child_to_the_next() -> None:
+    with a_child() as child:
+        assert run_in(child, "raise", "error").kind is OutcomeKind.FAILED and child.fit()
+
+
+@pytest.mark.parametrize("timer", [signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF])
+def test_an_alarm_that_a_job_leaves_set_does_not_hit_the_next(timer: int) -> None:
+    with a_child() as child:
+        assert run_in(child, "set_alarm", timer).kind is OutcomeKind.SUCCEEDED
+        assert run_in(child, "timers").result == "[0.0, 0.0, 0.0]"
 
 
 def test_what_a_job_that_succeeded_leaves_running_is_left_alone(tmp_path: Path) -> None:
@@ -119,13 +132,14 @@ def test_the_level_of_the_log_follows_the_daemons(capfd: pytest.CaptureFixture[s
     handlers, level = root.handlers[:], root.level
     try:
         log = setup_logging(LogConfig(format="text"))
-        with a_child() as child:
-            run_in(child, "log", id=77)
-            said = capfd.readouterr()
-            assert 'logger=shop job_id=77 message="from the child"' in said.err and said.out == "printed\n"
-            log.apply(LogConfig(format="json", level="error"))
-            run_in(child, "log")
-            assert "from the child" not in capfd.readouterr().err
+        child = new_child()  # one that was started before has the outputs of then
+        run_in(child, "log", id=77)
+        said = capfd.readouterr()
+        assert 'logger=shop job_id=77 message="from the child"' in said.err and said.out == "printed\n"
+        log.apply(LogConfig(format="json", level="error"))
+        run_in(child, "log")
+        assert "from the child" not in capfd.readouterr().err
+        child.kill()
     finally:
         root.handlers[:], records._current = handlers, before
         root.setLevel(level)
