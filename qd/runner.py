@@ -195,7 +195,8 @@ class Runner:
         found = self._acknowledger.reconcile(lease)
         if found is Renewal.RENEWED:
             return lease, self._decided(lease.job, outcome)
-        self._shop.keeper.drop([lease])
+        if found is not None:  # else it stays held: the stop tells of it
+            self._shop.keeper.drop([lease])
         if found is Renewal.LOST:
             lease.lose(self._shop.events, "settle")
         elif found is Renewal.GONE:

@@ -161,6 +161,9 @@ class Worker:
         gate = self._shop.gate
         return self.dismissed or gate.closed or gate.spent
 
+    def _closed(self) -> bool:
+        return self._shop.gate.closed
+
     def _turn(self) -> None:
         self.pulse.beat(self._shop.patience + IDLE_TURN)
 
@@ -261,9 +264,7 @@ class Worker:
                 self._hand_back([lease, *batch.take_unstarted(all_of_it=True)])
             elif not first and (late := batch.take_unstarted()):
                 self._hand_back([lease, *late])
-            elif not first and not self._housed(
-                lambda: self._shop.gate.closed
-            ):  # the job before took the child with it
+            elif not first and not self._housed(self._closed):  # the job before took the child with it
                 self._hand_back([lease, *batch.take_unstarted(all_of_it=True)])
             else:
                 self._one(lease, batch)
@@ -294,7 +295,7 @@ class Worker:
         while (found := self._acknowledger.reconcile(lease)) is Renewal.RENEWED:
             if lease.fresh():  # else we stood still since: asked again
                 return True
-        if found is not None:
+        if found is not None:  # else it stays held: the stop tells of it
             lease.lose(self._shop.events, "renewal")
-        self._shop.keeper.drop([lease])
+            self._shop.keeper.drop([lease])
         return False

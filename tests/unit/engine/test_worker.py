@@ -154,6 +154,28 @@ def test_a_job_that_could_not_be_renewed_for_half_its_lease_is_run_once_it_can_b
     wait_for(lambda: bench.keeper.held() == [], 10, "nothing to be renewed that nobody works on")
 
 
+def test_a_job_whose_row_could_not_be_read_before_the_stops_deadline_stays_held(benches: NewBench) -> None:
+    bench = benches([claimed()])
+
+    def completes(job: Job) -> None:
+        job.complete(None)
+        bench.gate.deadline = 0.0
+
+    bench.handle("noop", completes)
+    bench.worker.start()
+    wait_for(lambda: bench.store.resolved >= 2, 10, "the next round")
+    assert [lease.job.id for lease in bench.keeper.held()] == [1] and not bench.heard.of(JobSucceeded)
+
+
+def test_a_waiting_job_that_could_not_be_renewed_before_the_stops_deadline_stays_held(benches: NewBench) -> None:
+    job = claimed()
+    bench = benches([replace(job, claimed_at=monotonic() - 20.0)])  # more than half of its lease is over
+    bench.gate.deadline = 0.0
+    bench.worker.start()
+    wait_for(lambda: bench.store.resolved >= 2, 10, "the next round")
+    assert [lease.job.id for lease in bench.keeper.held()] == [1] and not bench.ends()
+
+
 def test_after_a_bug_beside_a_handler_what_had_ended_is_written_and_what_waits_goes_back(benches: NewBench) -> None:
     jobs = [claimed(number) for number in (1, 2, 3)]
     bench = benches(jobs)
