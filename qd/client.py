@@ -95,12 +95,19 @@ class Client:
         return ids
 
     def drain(self, queues: Sequence[str]) -> WorkReport:
-        """Runs jobs of these queues in this process until none is ready; delayed ones aren't waited for.
+        """Runs jobs of these queues here until none is ready; delayed ones aren't waited for.
 
-        The handlers are those of the configuration and those that this process has registered.
+        In this process, or in a child of it where a worker of one of them has `executor: process`. The
+        handlers are those of the configuration and those that this process has registered; a child knows
+        only those that a module registers which it can import.
 
         Returns:
             How many attempts succeeded, failed and were given back.
+
+        Raises:
+            StoreError: the database can't be used.
+            ConfigError: a handler can't be loaded.
+            HandlerError: or not in a child.
         """
         from qd.daemon.work import drain
 

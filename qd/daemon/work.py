@@ -143,7 +143,11 @@ def _only(config: Config, queues: Sequence[str], threads: tuple[int, int]) -> Co
     least, most = threads
     count: int | ThreadRange = least if least == most else ThreadRange(min=least, max=most)
     given = [worker for worker in config.workers if set(worker.queues).intersection(queues)]
-    like = next((worker for worker in given if worker.executor == "process"), WorkerConfig())
+    limited = any(config.queues[queue].memory is not None for queue in queues)  # which no worker need serve
+    like = next(
+        (worker for worker in given if worker.executor == "process"),
+        WorkerConfig(executor="process" if limited else "thread"),
+    )
     worker = like.model_copy(update={"name": None, "queues": tuple(queues), "threads": count})
     return config.model_copy(update={"workers": (worker,)})
 

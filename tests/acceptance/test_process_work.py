@@ -35,6 +35,16 @@ def test_a_foreground_worker_drains_in_a_child(qd: Qd) -> None:
     assert qd.ran("end") == good and qd.jobs() == 0 and qd.ran("start")[-1:] == poison
 
 
+def test_a_foreground_worker_keeps_the_memory_limit_of_a_queue_that_no_daemon_serves(qd: Qd) -> None:
+    in_processes(qd)
+    qd.write(queues={**qd.config["queues"], "heavy": {"memory": "1MiB", "max_attempts": 1}})
+    prepared(qd)
+    qd.enqueue("nap", queue="heavy", seconds=30)
+    done = command(qd, "work", "--queue", "heavy", "--drain")
+    assert "0 succeeded, 1 failed" in done.stderr, done.stderr
+    assert "more than the queue's memory: 1MiB" in qd.one("SELECT error FROM qd_failed_jobs")
+
+
 def test_a_limited_worker_runs_its_whole_batch_though_a_child_dies_in_it(qd: Qd) -> None:
     in_processes(qd)
     qd.write(batch=4)
