@@ -119,7 +119,9 @@ def _of_daemons(job: JobRow, daemons: list[DaemonRow]) -> Iterator[Reason]:
     serving = [daemon for daemon in daemons if job.queue in daemon.queues]
     if not serving:
         there = (
-            "no daemon has been seen in the last 60 s" if not daemons else f"none of {len(daemons)} live daemons does"
+            "none has been seen in the last 60 s, but for such as are stopping"
+            if not daemons
+            else f"none of {len(daemons)} live daemons does"
         )
         yield Reason("not_served", f"no daemon serves queue {job.queue}: {there}; see `workers:` in the configuration")
     elif not any(job.type in daemon.types for daemon in serving):

@@ -22,7 +22,9 @@ BATCH = 200
 PAST = ("attempt", "outcome", "start", "end", "worker")
 """What an entry of the history tells, besides its error."""
 
-HEADERS = ("ID", "QUEUE", "TYPE", "STATE", "PRIORITY", "ATTEMPTS", "DUE", "PAYLOAD")
+HEADERS = ("ID", "QUEUE", "TYPE", "STATE", "PRIORITY", "ATTEMPTS", "DUE")
+HELD = ("HELD SINCE", "BY")
+"""Shown where the list has a job that somebody holds."""
 
 
 @click.group()
@@ -54,7 +56,9 @@ def list_jobs(
     if as_json:
         show_json({"jobs": [job_json(row) for row in rows], "next": following})
         return
-    table(HEADERS, [_cells(row) for row in rows], right=(0, 5))
+    held = any(row.reserved_by for row in rows)
+    headers = (*HEADERS, *(HELD if held else ()), "PAYLOAD")
+    table(headers, [_cells(row, held) for row in rows], right=(0, 5))
     paging.say_more(following)
 
 
@@ -156,11 +160,20 @@ def each(job_ids: tuple[int, ...], act: Callable[[int], str]) -> int:
     return code
 
 
-def _cells(row: JobRow) -> list[object]:
+def _cells(row: JobRow, held: bool) -> list[object]:
+    due = "-" if row.reserved_by else brief(row.available_at)  # of a held row that is its lease's end
     return [
-        row.id, row.queue, row.type, row.state, priority(row.priority), row.attempts,
-        brief(row.available_at), safe(row.payload, CUT),
+        row.id, row.queue, row.type, row.state, priority(row.priority), row.attempts, due,
+        *([brief(row.reserved_at), _holder(row.reserved_by)] if held else ()), safe(row.payload, CUT),
     ]  # fmt: skip
+
+
+def _holder(token: str | None) -> str:
+    """Whom a claim's token names: `HOST:PID THREAD`; a token that isn't the daemon's own is shown as it is."""
+    host, _, rest = (token or "-").partition(":")
+    pid, _, rest = rest.partition(":")
+    thread = rest.partition(":")[2].rpartition(":")[0]
+    return f"{host}:{pid} {thread}" if thread else token or "-"
 
 
 def _facts(row: JobRow, now: datetime, policy_attempts: int) -> list[tuple[str, object]]:

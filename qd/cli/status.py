@@ -103,7 +103,7 @@ def status(cli: Cli, as_json: bool, watch: bool, every: str) -> None:
     if picture.daemons:
         table(DAEMON_HEADERS, picture.daemon_rows())
     else:
-        click.echo("no daemon has been seen in the last 60 s")
+        click.echo("no daemon takes jobs: none has been seen in the last 60 s, but for such as are stopping")
     click.echo()
     facts([("database", f"{picture.server.server} at {picture.place}")])
 

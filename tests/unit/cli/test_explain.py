@@ -42,7 +42,7 @@ def test_a_paused_queue_is_named_with_its_cure() -> None:
 
 
 def test_no_daemon_at_all_differs_from_none_that_serves_the_queue() -> None:
-    assert "no daemon has been seen" in text(JOB, replace(AROUND, daemons=[]))
+    assert "none has been seen" in text(JOB, replace(AROUND, daemons=[]))
     other = replace(DAEMON, queues=("default",))
     assert "none of 1 live daemons" in text(JOB, replace(AROUND, daemons=[other]))
 

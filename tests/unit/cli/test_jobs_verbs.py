@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.unit.cli.shop import Shop
@@ -19,6 +21,19 @@ def test_a_list_as_json_has_stable_keys_and_the_raw_payload(shop: Shop) -> None:
     }  # fmt: skip
     assert row["payload"] == '{"b": 1.0, "a": "\\u00e9"}'
     assert row["available_at"].endswith("Z")
+
+
+def test_a_list_says_since_when_who_holds_a_job(shop: Shop) -> None:
+    shop.job("reserved", reserved_by="web1:4902:2a22:mails-3:9", reserved_at="2026-02-03 04:05:06.789000")
+    shop.job("stale", reserved_by="a hand-written one")
+    shop.job("delayed")
+    heads, *rows = shop.ok("jobs", "list").splitlines()
+    held, odd, delayed = (dict(zip(re.split("  +", heads), re.split("  +", row), strict=True)) for row in rows)
+    assert (held["DUE"], held["HELD SINCE"], held["BY"]) == ("-", "2026-02-03 04:05:06Z", "web1:4902 mails-3")
+    assert odd["BY"] == "a hand-written one"
+    assert delayed["DUE"] != "-"
+    assert (delayed["HELD SINCE"], delayed["BY"]) == ("-", "-")
+    assert "HELD" not in shop.ok("jobs", "list", "--state", "delayed")
 
 
 def test_pages_follow_one_another_without_gap_or_overlap(shop: Shop) -> None:
@@ -125,7 +140,7 @@ def test_status_for_people_says_what_is_special_about_a_queue(shop: Shop) -> Non
     shown = shop.ok("status")
     assert "not in the configuration" in shown
     assert "paused" in shown
-    assert "no daemon has been seen" in shown
+    assert "none has been seen" in shown
 
 
 def test_a_pause_is_seen_until_the_resume(shop: Shop) -> None:
