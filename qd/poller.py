@@ -51,6 +51,7 @@ class Poller:
         self._grow, self._wake = grow, wake
         self._pause = poll.min
         self._full_at = 0.0
+        self._full_cost = 0.0
         self.paused: frozenset[str] = frozenset()
 
     def run_once(self) -> float:
@@ -85,8 +86,9 @@ class Poller:
     def _look_fully(self) -> Look:
         started = monotonic()
         look = self._store.look(self._queues, full=True)
-        cost = monotonic() - started
-        self._full_at = monotonic() + min(FULL_LOOK_AT_LATEST, max(FULL_LOOK_EVERY, cost / FULL_LOOK_SHARE))
+        cost, before = monotonic() - started, self._full_cost
+        self._full_cost = cost
+        self._full_at = monotonic() + full_look_pause(cost, before)
         return look
 
     def _take(self, look: Look) -> None:
@@ -99,3 +101,11 @@ class Poller:
             self._pause = self._poll.min
         else:
             self._pause = min(self._poll.max, self._pause * 1.5)
+
+
+def full_look_pause(cost: float, before: float) -> float:
+    """Seconds until the next full look, by what this one and the one before it took (seconds).
+
+    The cheaper of the two decides: a single dear one opened a connection, or stood in a stall.
+    """
+    return min(FULL_LOOK_AT_LATEST, max(FULL_LOOK_EVERY, min(cost, before) / FULL_LOOK_SHARE))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from typing import Any, cast
 
+import pytest
+
 from qd.bell import Bell, Waiter
 from qd.config.model import PollConfig
-from qd.poller import Poller
+from qd.poller import Poller, full_look_pause
 from qd.store.protocol import Look, Spot
 from tests.support.waiting import wait_for
 from tests.unit.engine.fakes import FakeStore
@@ -83,3 +85,19 @@ def test_work_that_nobody_is_free_for_asks_the_pools_to_grow() -> None:
     store.hits = {"a": {2: SPOT}}
     poller(store, Bell(), grown).run_once()
     assert grown == [{"a"}]
+
+
+@pytest.mark.parametrize(
+    ("costs", "pause"), [((0.001, 0.0), 1.0), ((0.7, 0.001), 1.0), ((0.1, 0.2), 5.0), ((9.0, 9.0), 30.0)]
+)
+def test_full_looks_become_rarer_when_they_are_dear_twice_running(costs: tuple[float, float], pause: float) -> None:
+    assert full_look_pause(*costs) == full_look_pause(*reversed(costs)) == pause
+
+
+def test_the_first_full_look_which_opens_the_connection_puts_off_no_other() -> None:
+    store = FakeStore()
+    slow = threading.Event()
+    quick, store.look = store.look, lambda *some, **more: (slow.wait(0.2), quick(*some, **more))[1]  # type: ignore[method-assign]
+    poll = poller(store, Bell(), [])
+    poll.run_once()
+    wait_for(lambda: poll.run_once() and len(store.looks) == 2, 8, "the next full look")
