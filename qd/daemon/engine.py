@@ -290,10 +290,11 @@ class Engine:
             queues=queues,
             types=self._shop.registry.names(),
         )
+        announcer = Announcer(store, row)
         duties: list[Service] = [
-            Announcer(store, row),
+            announcer,
             Posts(store, queues),
-            StaleSweep(store, self._policies, self._events, self._database.troubled_at),
+            StaleSweep(store, self._policies, self._events, self._database.troubled_at, announcer.run_once),
             Retention(store, self.config.retention.failed),
             Tender(self._pools),
         ]

@@ -2,7 +2,9 @@
 
 A row is taken back only if the same (id, token, lease end) was stale, and locked by nobody, at two looks
 far enough apart, with no trouble at the database between: whoever wakes first after a stall, or after a
-stranger's lock, must not steal the jobs of those who are about to renew.
+stranger's lock, must not steal the jobs of those who are about to renew. Reads tell nothing of that: where
+only writes or commits stand still (a backup's lock, a replica that is waited for, a full disk), nobody can
+renew, and an idle daemon would see no trouble. So at each look it writes something itself.
 """
 
 from __future__ import annotations
@@ -23,6 +25,9 @@ LONGEST_ROUND = 5.0
 """Seconds after which a round takes no further row back: where locked rows can't be passed over each
 costs a lock wait, and the thread has other duties. The rest comes in the next round."""
 
+STALLED = 1.0
+"""Seconds that the write beside a look may take; where it is slower, others' renewals may have waited too."""
+
 SWEEP_SHARE = 0.02
 """Share of the time that the sweep's look may take: its lane can't be kept flat."""
 
@@ -34,6 +39,7 @@ class StaleSweep:
         store: shared with the other duties of the maintenance thread.
         policies: of the queues that are served.
         troubled_at: monotonic time of the database's last trouble.
+        write: commits a change of this daemon's own.
         clock: the monotonic clock.
     """
 
@@ -45,27 +51,59 @@ class StaleSweep:
         policies: Mapping[str, QueueConfig],
         events: Events,
         troubled_at: Callable[[], float],
+        write: Callable[[], object],
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._store, self._policies, self._events, self._troubled_at = store, policies, events, troubled_at
-        self._clock = clock
+        self._write, self._clock = write, clock
         self._seen: dict[StaleRow, float] = {}
         self._failing: set[StaleRow] = set()
         self._pace = max(0.5, min(policy.lease for policy in policies.values()) / 6)
 
     def run_once(self) -> float:
-        """One look, and what was stale long enough is taken back; seconds until the next."""
+        """One look, and what was stale long enough is taken back; seconds until the next.
+
+        Raises:
+            Exception: something failed, so all that was seen counts as not seen yet.
+        """
         started = self._clock()
-        rows = self._seen_or_free(self._store.stale(list(self._policies), ROWS_A_ROUND))
+        rows = self._store.stale(list(self._policies), ROWS_A_ROUND)
         cost = self._clock() - started
-        self._seen = {row: self._first_seen(row, started) for row in rows}
-        self._failing.intersection_update(self._seen)
-        for row, first in sorted(self._seen.items(), key=lambda one: one[0] in self._failing):
-            if self._clock() - started > LONGEST_ROUND:
-                break
-            if started - first >= self.apart(row.queue) and self._taken_back(row):
-                del self._seen[row]
+        try:
+            self._see(rows)
+            self._take_back_due()
+        except Exception:  # whatever kept us from writing may have kept the owners from it
+            self._seen.clear()
+            raise
         return max(self._pace, cost / SWEEP_SHARE)
+
+    def _see(self, rows: Sequence[StaleRow]) -> None:
+        """Takes in one look; what it saw counts from the moment at which writes are known to pass."""
+        rows = self._seen_or_free(rows)
+        if rows and self._stands_still(rows[0]):
+            self._seen.clear()
+        now = self._clock()
+        self._seen = {row: self._first_seen(row, now) for row in rows}
+        self._failing.intersection_update(self._seen)
+
+    def _stands_still(self, row: StaleRow) -> bool:
+        """Whether a commit, or a lock in the jobs' table, is slow to be had."""
+        started = self._clock()
+        self._write()
+        self._store.free([row])
+        return self._clock() - started > STALLED
+
+    def _take_back_due(self) -> None:
+        now = self._clock()
+        for row, first in sorted(self._seen.items(), key=lambda one: self._comes_last(one[0])):
+            if self._clock() - now > LONGEST_ROUND:
+                break
+            if now - first >= self.apart(row.queue) and self._taken_back(row):
+                del self._seen[row]
+
+    def _comes_last(self, row: StaleRow) -> tuple[bool, bool]:
+        """What has failed before, or needs the dead letters too, must not keep the rest from its turn."""
+        return row in self._failing, row.attempts >= self._policies[row.queue].max_attempts
 
     def apart(self, queue: str) -> float:
         """Seconds that must lie between the two looks: more than a healthy keeper takes from one

@@ -14,8 +14,9 @@ from typing import Any
 from qd.config.model import QueueConfig
 from qd.errors import ConnectionLost
 from qd.events import Event, Events
+from qd.maintenance.duties import Announcer
 from qd.maintenance.sweep import StaleSweep
-from qd.store.protocol import ClaimPath
+from qd.store.protocol import ClaimPath, DaemonRow
 from qd.store.store import SqlStore
 from tests.contract.bench import Bench
 from tests.contract.protocol_model import Entry, Letter, Row
@@ -171,7 +172,9 @@ class Owner:
         self.store = SqlStore(name, self.session, database._shared)
         self.clock, self.troubled = 1000.0, 0.0
         self.seen: dict[tuple[int, str, str], float] = {}
-        self.sweep = StaleSweep(self.store, policies, events, lambda: self.troubled, lambda: self.clock)
+        announcer = Announcer(self.store, DaemonRow(name, "host", 1, "1", tuple(policies), ()))
+        troubled_at, clock = lambda: self.troubled, lambda: self.clock
+        self.sweep = StaleSweep(self.store, policies, events, troubled_at, announcer.run_once, clock)
 
 
 def _history(text: str | None) -> list[Entry]:

@@ -8,12 +8,25 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable
+from contextlib import closing
+
+import pytest
 
 from qd.clock import monotonic
 from tests.faults.fleet import Fleet
-from tests.faults.jobs import NewJob
+from tests.faults.jobs import LEASE, NewJob
 from tests.faults.test_promises import no_bigger
-from tests.faults.watching import connections, kill_connections, runs_a_job, settled_well, told, until_even, until_told
+from tests.faults.watching import (
+    connections,
+    kill_connections,
+    pass_by,
+    runs_a_job,
+    settled_well,
+    started,
+    told,
+    until_even,
+    until_told,
+)
 from tests.support.daemon import Daemon
 from tests.support.waiting import wait_for
 
@@ -75,3 +88,31 @@ def test_a_server_that_was_down_for_long_is_worked_on_soon_after_its_return(new_
     assert daemon.alive()
     assert 0 < asked <= 60 + MINUTES * 60 * TRIES_A_SECOND
     settled_well(fleet)
+
+
+BACKUPS = {
+    "its commits": (("BACKUP STAGE START", "BACKUP STAGE BLOCK_COMMIT"), "BACKUP STAGE END"),
+    "all writes": (("FLUSH TABLES WITH READ LOCK",), "UNLOCK TABLES"),
+}
+"""What backups hold up while reads are answered, and how."""
+
+
+@pytest.mark.parametrize("what", BACKUPS)
+def test_a_backup_that_holds_up_writes_for_longer_than_the_leases_costs_nobody_a_job(
+    new_fleet: NewFleet, what: str
+) -> None:
+    """An idle daemon, which has nothing to write, must not take the others for dead."""
+    fleet = new_fleet("auto", "auto")
+    begin, end = BACKUPS[what]
+    if begin[0].startswith("BACKUP") and "MariaDB" not in fleet.server.run("SELECT VERSION()")[0][0]:
+        pytest.skip("a statement of MariaDB's only")
+    fleet.enqueue(NewJob(seconds=LEASE * 2.6), NewJob(seconds=LEASE * 2.4, queue="once"))
+    started(fleet, 2)
+    with closing(fleet.server.connect(fleet.database, autocommit=True)) as backup, closing(backup.cursor()) as cursor:
+        for statement in begin:
+            cursor.execute(statement)
+        pass_by(LEASE * 2.3)
+        cursor.execute(end)
+    fleet.until_empty(60)
+    settled_well(fleet)
+    assert told(fleet) == (0, 0)

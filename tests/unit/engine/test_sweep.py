@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
@@ -10,7 +11,7 @@ import pytest
 
 from qd.clock import monotonic
 from qd.config.model import QueueConfig
-from qd.errors import DataRefused, StoreError, UnknownError
+from qd.errors import DataRefused, LockWait, StoreError, UnknownError
 from qd.events import JobDeadLettered, Problem, StaleReclaimed
 from qd.lease import LeaseKeeper
 from qd.maintenance.sweep import StaleSweep
@@ -24,10 +25,13 @@ ROW = StaleRow(1, "default", "noop", "host:1:a:w:1", "2026-01-01 00:00:00.000000
 
 class Bench:
     def __init__(self) -> None:
-        self.store, self.trouble = FakeStore(), 0.0
+        self.store, self.trouble, self.clock = FakeStore(), 0.0, monotonic
         events, self.heard = listening()
         policies = {"default": QueueConfig(lease=3.0)}
-        self.sweep = StaleSweep(cast(Any, self.store), policies, events, lambda: self.trouble)
+        self.write: Callable[[], object] = lambda: None
+        self.sweep = StaleSweep(
+            cast(Any, self.store), policies, events, lambda: self.trouble, lambda: self.write(), lambda: self.clock()
+        )
 
     def until_taken(self) -> float:
         """Sweeps until a row is taken; seconds that it took."""
@@ -47,7 +51,7 @@ def test_a_row_is_taken_back_only_at_a_second_look_far_enough_from_the_first() -
 def test_a_healthy_keeper_renews_between_the_two_looks_whenever_it_did_so_last(lease: float) -> None:
     events, _ = listening()
     store = cast(Any, FakeStore())
-    sweep = StaleSweep(store, {"default": QueueConfig(lease=lease)}, events, lambda: 0.0)
+    sweep = StaleSweep(store, {"default": QueueConfig(lease=lease)}, events, lambda: 0.0, lambda: None)
     keeper = LeaseKeeper(store, events, lease)
     (held,) = keeper.hold([claimed(lease=lease)])
     held.renewed_at = monotonic()
@@ -63,6 +67,65 @@ def test_trouble_at_the_database_begins_the_wait_anew() -> None:
     started = monotonic()
     wait_for(lambda: bench.sweep.run_once() and bench.store.reclaims, 5, "the row to be taken back")
     assert monotonic() - started >= 1.5
+
+
+class Commits:
+    """A clock that only the test moves, and commits that take a time of their own."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.now, self.take, self.fail = 1000.0, 0.0, False
+        bench.clock, bench.write = (lambda: self.now), self.write
+
+    def write(self) -> None:
+        self.now += self.take
+        if self.fail:
+            raise LockWait("no commit", 1205)
+
+
+@pytest.mark.parametrize("fails", [True, False], ids=["not at all", "late"])
+def test_where_reads_are_answered_but_commits_are_not_a_row_is_not_seen_until_they_are(fails: bool) -> None:
+    """Its owner can't renew it either, and has the whole time once he can."""
+    bench = Bench()
+    commits = Commits(bench)
+    bench.store.stale_rows = [ROW]
+    bench.sweep.run_once()
+    commits.now, commits.take, commits.fail = commits.now + 1.4, 20.0, fails
+    with suppress(LockWait):  # what its thread does
+        bench.sweep.run_once()
+    commits.take, commits.fail = 0.0, False
+    bench.sweep.run_once()
+    commits.now += 1.4
+    bench.sweep.run_once()
+    assert bench.store.reclaims == []
+    commits.now += 0.2
+    bench.sweep.run_once()
+    assert bench.store.reclaims == [ROW]
+
+
+def test_a_row_that_could_not_be_taken_back_for_want_of_a_lock_is_left_to_its_owner_again() -> None:
+    bench = Bench()
+    commits = Commits(bench)
+    bench.store.stale_rows, bench.store.reclaim_errors = [ROW], {ROW.job_id: LockWait("the table", 1205)}
+    bench.sweep.run_once()
+    commits.now += 1.6
+    with pytest.raises(LockWait):
+        bench.sweep.run_once()
+    bench.store.reclaim_errors = {}
+    bench.sweep.run_once()
+    assert bench.store.reclaims == []
+
+
+def test_rows_that_need_no_dead_letter_are_not_held_up_by_those_that_do() -> None:
+    bench = Bench()
+    commits = Commits(bench)
+    dying = [replace(ROW, job_id=number, attempts=3) for number in (2, 3)]
+    locked = dict.fromkeys((2, 3), LockWait("the dead letters", 1205))
+    bench.store.stale_rows, bench.store.reclaim_errors = [*dying, ROW], dict(locked)
+    bench.sweep.run_once()
+    commits.now += 1.6
+    with pytest.raises(LockWait):
+        bench.sweep.run_once()
+    assert bench.store.reclaims == [ROW]
 
 
 def test_a_row_that_somebody_has_locked_leaves_its_owner_the_whole_time_once_it_is_free() -> None:
