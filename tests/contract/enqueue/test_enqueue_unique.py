@@ -77,6 +77,7 @@ def test_a_race_for_one_of_many_keys_leaves_one_job_a_key(mariadb: Server, mysql
     place = {"host": mariadb.host, "port": mariadb.port, "database": mysql_database}
     account = {"user": f"{mariadb.prefix}shop", "password": PASSWORD}
     with closing(pymysql.connect(**place, **account)) as connection:
+        old_snapshots_may_write(connection.cursor())  # MariaDB 11.8 would answer 1020: the whole again
         ids = qd.enqueue_many(connection.cursor(Racing), [qd.NewJob("t", unique_key=key) for key in "abcb"])
         connection.commit()
     assert ids[1] == ids[3] == 7
