@@ -21,13 +21,12 @@ from pathlib import Path
 
 from qd.clock import monotonic
 from qd.executors.ring import Ring
-from qd.executors.spawn import Process, above, start
+from qd.executors.spawn import BLIND_WAIT, Process, above, start
 from qd.executors.wire import ANSWER_LIMIT, LAST_WORDS, OWNER, SOCKET, BadMessage, Frames, Message, frame
 
 POLITE = 2.0
 """Seconds that a child gets to end by itself."""
 
-_BLIND_WAIT = 0.02  # seconds between looks at a process where the system has no pidfd
 _MOMENT = 1.0  # seconds between the end of its connection and its own
 _WORDS_LIMIT = 64 * 1024
 
@@ -122,7 +121,7 @@ class Child:
     def wait(self, seconds: float) -> None:
         """Waits for a message, its end, or a ring."""
         if self.process.pidfd is None:
-            seconds = min(seconds, _BLIND_WAIT)
+            seconds = min(seconds, BLIND_WAIT)
         for fd, happened in self._poll.poll(max(0.0, seconds) * 1000):
             if fd == self._ring.fd:
                 self._ring.clear()

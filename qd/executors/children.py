@@ -1,6 +1,6 @@
 """Starts the children of one engine, and says once, not at each try, when they can't be started.
 
-May import: child, environment, clock, events, log, registry.
+May import: child, environment, clock, duration, events, failure, log, registry.
 Owns: the record of that outage.
 """
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from qd.clock import monotonic
 from qd.executors.endings import interrupted
 from qd.executors.environment import for_command
-from qd.executors.interruption import Countdown, Interruption
+from qd.executors.interruption import KILL_MARGIN, Countdown, Interruption
 from qd.executors.pipes import Pipes
 from qd.executors.ring import Ring
 from qd.executors.spawn import Program, spawn
@@ -35,8 +35,6 @@ SNOOZE_SECONDS = 60.0
 LINGER = 0.25
 """Seconds that the output is still read after the program's exit, if a child of it holds it open."""
 
-_KILL_MARGIN = 2.0  # from SIGKILL to the end of the process, before the attempt counts as stuck
-
 
 class CommandRun:
     """One run of a program (see `interruption.Run`)."""
@@ -48,7 +46,7 @@ class CommandRun:
     ) -> None:
         self._job, self._argv, self._kill_grace, self._use_pidfd = job, argv, kill_grace, use_pidfd
         self._payload = payload.encode(errors="surrogatepass") if isinstance(payload, str) else payload
-        self.patience = kill_grace + _KILL_MARGIN
+        self.patience = kill_grace + KILL_MARGIN
         self._why: Interruption | None = None
         self._countdown = Countdown(kill_grace)
         self._ring: Ring | None = None

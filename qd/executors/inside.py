@@ -1,7 +1,7 @@
 """What a child does: loads the handlers, runs one job after the other, ends when its daemon does.
 
 The main thread runs handlers, so that signals reach them; `listening` has the other one.
-May import: listening, orphan, wire, loading, log, payload, registry, failure, outcome, and of the store
+May import: listening, orphan, wire, loading, log, payload, registry, errors, failure, outcome, and of the store
 what `job.complete` needs. Owns: the child's signals, descriptors and log.
 """
 

@@ -15,6 +15,9 @@ STOP_GRACE = 0.5
 """Seconds from SIGTERM to SIGKILL at a stop: a process must be gone before its job is handed back, and
 the daemon has a second for both."""
 
+KILL_MARGIN = 2.0
+"""Seconds from SIGKILL to the end of a process, before the attempt counts as stuck."""
+
 
 class Interruption(Enum):
     """Why a running handler is told to end."""

@@ -3,7 +3,7 @@
 It passes interruptions on as the daemon's timekeeper does in a thread, and with a signal to the main
 thread besides, which ends blocking system calls. It takes no lock that a handler could hold. A job
 whose daemon is gone, or hasn't been heard of for a whole lease, ends with the process: it may be
-running elsewhere by then. May import: function, orphan, wire, clock, job, registry.
+running elsewhere by then. May import: function, interruption, orphan, wire, clock, job, registry.
 """
 
 from __future__ import annotations

@@ -11,11 +11,10 @@ import select
 from qd.clock import monotonic
 from qd.executors.endings import RESULT_LIMIT
 from qd.executors.ring import Ring
-from qd.executors.spawn import Program
+from qd.executors.spawn import BLIND_WAIT, Program
 from qd.failure import cut_tail
 
 _CHUNK = 64 * 1024
-_BLIND_WAIT = 0.02  # seconds between looks at a process where the system has no pidfd
 
 
 class Tail:
@@ -61,7 +60,7 @@ class Pipes:
     def attend(self, timeout: float | None) -> None:
         """Waits for something to do, at most so many seconds, and does it."""
         if self._program.pidfd is None:
-            timeout = _BLIND_WAIT if timeout is None else min(timeout, _BLIND_WAIT)
+            timeout = BLIND_WAIT if timeout is None else min(timeout, BLIND_WAIT)
         for fd, _ in self._poll.poll(None if timeout is None else max(0.0, timeout) * 1000 + 1):
             self._serve(fd)
 

@@ -14,7 +14,7 @@ from qd.clock import monotonic
 from qd.executors.child import Child
 from qd.executors.children import log_settings
 from qd.executors.endings import interrupted
-from qd.executors.interruption import Countdown, Interruption
+from qd.executors.interruption import KILL_MARGIN, Countdown, Interruption
 from qd.executors.wire import BadMessage, Message, unpacked
 from qd.failure import ERROR_LIMIT, TRACEBACK_LIMIT, cut
 from qd.job import Job
@@ -28,8 +28,6 @@ MEASURE = 0.1
 
 TURN = 0.25
 """Seconds within which a handler hears that its lease is lost."""
-
-_KILL_MARGIN = 2.0  # from SIGKILL to the end of the process, before the attempt counts as stuck
 
 
 class ProcessRun:
@@ -48,7 +46,7 @@ class ProcessRun:
     ) -> None:
         self._job, self._child, self._lease, self._memory = job, child, lease, memory
         self._payload = payload if isinstance(payload, str) else payload.decode()
-        self.patience = kill_grace + _KILL_MARGIN
+        self.patience = kill_grace + KILL_MARGIN
         self._countdown = Countdown(kill_grace)
         self._whys: list[Interruption] = []
         self._insisting = self._insisted = self._told_lost = False

@@ -17,6 +17,9 @@ from pathlib import Path
 
 from qd.clock import monotonic
 
+BLIND_WAIT = 0.02
+"""Seconds between looks at a process where the system has no pidfd."""
+
 GROUP_WAIT = 1.0
 """Seconds that killed members of a process group get to be gone."""
 
