@@ -106,12 +106,16 @@ def test_a_backup_that_holds_up_writes_for_longer_than_the_leases_costs_nobody_a
     begin, end = BACKUPS[what]
     if begin[0].startswith("BACKUP") and "MariaDB" not in fleet.server.run("SELECT VERSION()")[0][0]:
         pytest.skip("a statement of MariaDB's only")
-    fleet.enqueue(NewJob(seconds=LEASE * 2.6), NewJob(seconds=LEASE * 2.4, queue="once"))
-    started(fleet, 2)
+    fleet.enqueue(NewJob(seconds=LEASE * 3))
+    started(fleet)
+    ((_, start),) = fleet.ledger.lines()
+    idle = next(member.account for member in fleet.members if member.pid != start.pid)
+    waiting = "SELECT 1 FROM information_schema.processlist WHERE user = %s AND state LIKE 'Waiting for %%lock%%'"
     with closing(fleet.server.connect(fleet.database, autocommit=True)) as backup, closing(backup.cursor()) as cursor:
         for statement in begin:
             cursor.execute(statement)
-        pass_by(LEASE * 2.3)
+        pass_by(LEASE * 2)
+        wait_for(lambda: fleet.server.run(waiting, (idle,)), 10, "the idle daemon to want to write something")
         cursor.execute(end)
     fleet.until_empty(60)
     settled_well(fleet)
