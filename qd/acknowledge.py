@@ -108,34 +108,42 @@ class Acknowledger:
             return None
 
     def _write(self, settlements: Sequence[Settlement]) -> list[Verdict | None]:
-        failures = refusals = 0
+        failures = refusals = bugs = 0
         while True:
             self._turn()
             try:
                 return list(self._store.settle(settlements))
             except DataRefused as error:
-                if len(settlements) > 1:  # one row's fault must not hold up the others
-                    return [verdict for one in settlements for verdict in self._write([one])]
-                failures, refusals = failures + 1, refusals + 1
-                if refusals > 2:  # it would be refused for ever: its lease runs out, the sweep decides
-                    self._events.publish(Problem(f"settling job {settlements[0].job.id}", f"refused: {error}"))
-                    return [None]
+                if len(settlements) > 1:
+                    return self._one_by_one(settlements)
+                refusals += 1
+                if refusals > 2:
+                    return self._given_up(settlements[0], f"refused: {error}")
                 settlements = [self._without_words(settlements[0], error)]
-            except TransactionFailed:
-                failures += 1
             except StoreError as error:
-                failures += 1
-                if failures == PATIENT_TRIES:
-                    self._say_unwritten(settlements[0], failures, str(error))
+                if failures + 1 == PATIENT_TRIES and not isinstance(error, TransactionFailed):
+                    self._say_unwritten(settlements[0], failures + 1, str(error))
             except Exception as error:  # a bug: said, and as little a reason to run the work again as an outage
-                failures += 1
-                if failures in (1, PATIENT_TRIES):
-                    self._say_unwritten(settlements[0], failures, f"{type(error).__name__}: {error}")
-                if len(settlements) > 1:  # it may be about one row only
-                    return [verdict for one in settlements for verdict in self._write([one])]
+                bugs += 1
+                if bugs == 1:
+                    self._say_unwritten(settlements[0], failures + 1, f"{type(error).__name__}: {error}")
+                if len(settlements) > 1:
+                    return self._one_by_one(settlements)
+                if bugs == PATIENT_TRIES:
+                    return self._given_up(settlements[0], f"given up: {type(error).__name__}: {error}")
+            failures += 1
             if self._gate.late():
                 return [None] * len(settlements)
             self._gate.pause(AGAIN.delay(failures))
+
+    def _one_by_one(self, settlements: Sequence[Settlement]) -> list[Verdict | None]:
+        """What is wrong may be about one row only, which must not hold up the others."""
+        return [verdict for one in settlements for verdict in self._write([one])]
+
+    def _given_up(self, settlement: Settlement, why: str) -> list[Verdict | None]:
+        """It would go wrong for ever, and its thread with it: its lease runs out, the sweep decides."""
+        self._events.publish(Problem(f"settling job {settlement.job.id}", why))
+        return [None]
 
     def _say_unwritten(self, settlement: Settlement, tries: int, why: str) -> None:
         where = f"settling job {settlement.job.id}"

@@ -81,14 +81,15 @@ class OutageRecord:
             used_at: monotonic, of its last success.
         """
         with self._lock:
-            self._troubled_at = now = monotonic()
+            now = monotonic()
             if error.errno in CROWDED:
                 self._crowded_at = now
-            if self._for_want_of_room(opened_at, error, now):
+            crowded = self._for_want_of_room(opened_at, error, now)
+            if crowded:
                 self._unsaid = (now, connection, error)
-                begins = False
-            else:
-                begins = self._begins(opened_at, error, used_at)
+            if not crowded or connection in NEVER_WAIT:  # on a server that is always full the sweep still has its work
+                self._troubled_at = now
+            begins = not crowded and self._begins(opened_at, error, used_at)
             if begins:
                 self._down_since = self._last_began = now
                 self._begun_by = error.errno

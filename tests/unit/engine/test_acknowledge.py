@@ -94,6 +94,18 @@ def test_a_bug_is_said_and_holds_up_only_the_row_it_is_about() -> None:
     assert bench.heard[0] == Problem("settling job 0", "not written after 1 try: KeyError: 'a bug'")
 
 
+def test_an_end_that_a_bug_keeps_from_being_written_does_not_hold_its_thread_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench()
+    monkeypatch.setattr(bench.gate, "pause", lambda seconds: None)
+    bench.store.verdicts = [KeyError("a bug")] * (PATIENT_TRIES + 1) + [[Verdict.SETTLED]]
+    bench.writer.settle(bench.done(OK, OK))
+    assert [len(batch) for batch in bench.store.settled] == [2] + [1] * (PATIENT_TRIES + 1)
+    assert len(bench.heard.of(JobSucceeded)) == 1
+    assert bench.heard.of(Problem)[-1] == Problem("settling job 0", "given up: KeyError: 'a bug'")
+
+
 def test_an_end_that_is_always_refused_is_given_up_with_a_word() -> None:
     bench = Bench()
     bench.store.verdicts = [DataRefused("no", 4025)] * 3

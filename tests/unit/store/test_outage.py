@@ -149,6 +149,15 @@ def test_one_connection_too_many_while_others_work_is_a_complaint_and_no_outage(
     assert told.lines() == ["Problem"]
 
 
+def test_on_a_server_that_is_always_full_only_the_keepers_refusal_keeps_the_sweep_from_its_work() -> None:
+    told = Told()
+    told.record.succeeded("poller", 0.1, wrote=False)
+    told.record.lost("worker", None, FULL)
+    assert told.record.troubled_at() == 0.0
+    told.record.lost("lease keeper", None, FULL)
+    assert told.record.troubled_at() > 0.0
+
+
 def test_where_no_connection_is_left_a_refusal_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr(outage, "monotonic", lambda: now)
