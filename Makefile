@@ -1,7 +1,7 @@
 # What a newcomer and CI run. Everything stays in this folder (.venv, var) but for packages of the
 # distribution, which are installed only as root and said in one line.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-mysql test test-servers outages lint format types ci clean
+.PHONY: help demo demo-mysql test test-servers chaos outages lint format types ci clean
 .NOTPARALLEL:
 
 export DIR PYTHON
@@ -11,7 +11,7 @@ PY := .venv/bin/python
 CODE := qd tests benchmarks setup.py
 
 help:  ## what there is
-	@sed -n 's/^\([a-z-]*\):.*## *\(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target what; do printf '%-17s %s\n' "$$target" "$$what"; done
+	@sed -n 's/^\([a-z-]*\):.*## *\(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target what; do printf '%-20s %s\n' "$$target" "$$what"; done
 
 demo:  ## one job per file of a folder (DIR=..., default: Python's library), on the embedded SQLite store
 	@.ci/venv
@@ -31,7 +31,7 @@ test-servers:  ## contract and chaos over every server, which it fetches into va
 	@.ci/venv test
 	@$(PY) -m tests.servers $(SERVERS) -- -n $(or $(WORKERS),3) --dist loadfile $(ARGS)
 
-chaos:  ## minutes of everything at once, then the ledger (MINUTES=10 SEED=n DAEMONS=3 JOBS=20000 HARMS="a b")
+chaos:  ## minutes of everything at once, then the ledger (MINUTES=10 SEED=n DAEMONS=3 JOBS=n HARMS="a b")
 	@.ci/venv test
 	@.ci/mariadb
 	@$(PY) -m tests.faults.chaos $(and $(MINUTES),--minutes $(MINUTES)) $(and $(SEED),--seed $(SEED)) $(and $(DAEMONS),--daemons $(DAEMONS)) $(and $(JOBS),--jobs $(JOBS)) $(and $(HARMS),--harms $(HARMS))

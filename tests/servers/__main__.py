@@ -16,8 +16,8 @@ from qd.clock import monotonic
 from qd.events import Events
 from qd.store.mysql.database import MySqlDatabase
 from tests.servers.kinds import MODULES, ServerKind, kind_named
-from tests.servers.suites import OWN, SUITES, Counts, run_suite, suites_of
-from tests.support.server import ServerMissing
+from tests.servers.suites import OWN, SUITES, Counts, log_of, run_suite, suites_of
+from tests.support.server import ROOT, ServerMissing
 
 COLUMNS = (*SUITES, OWN)
 
@@ -76,7 +76,7 @@ def _row(name: str, more: list[str]) -> Row:
         print(f"    {missing}", flush=True)
     else:
         for suite in suites_of(name):
-            print(f"== {kind.title}: {suite}", flush=True)
+            print(f"== {kind.title}: {suite}, some minutes, see {log_of(name, suite).relative_to(ROOT)}", flush=True)
             row.counts[suite] = run_suite(name, suite, more)
     row.seconds = monotonic() - began
     return row

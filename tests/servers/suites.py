@@ -44,6 +44,11 @@ class Counts:
         return told if self.ended_well or self.failed else f"{told}, ENDED BADLY"
 
 
+def log_of(kind: str, suite: str) -> Path:
+    """Where the output of a suite goes."""
+    return RESULTS / f"{kind}-{suite.split()[-1]}.log"
+
+
 def run_suite(kind: str, suite: str, more: list[str]) -> Counts:
     """Runs one over private servers of a kind; its output is kept, what failed or was skipped is printed.
 
@@ -51,7 +56,8 @@ def run_suite(kind: str, suite: str, more: list[str]) -> Counts:
         more: further arguments of pytest.
     """
     RESULTS.mkdir(parents=True, exist_ok=True)
-    log, report = RESULTS / f"{kind}-{suite.split()[-1]}.log", RESULTS / f"{kind}-{suite.split()[-1]}.xml"
+    log = log_of(kind, suite)
+    report = log.with_suffix(".xml")
     report.unlink(missing_ok=True)
     env = {name: value for name, value in os.environ.items() if name != "QD_TEST_DSN"}
     env |= {"QD_TEST_SERVER": kind, "CI": "true"}  # CI: what can't be run is a failure
