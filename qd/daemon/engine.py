@@ -242,7 +242,7 @@ class Engine:
         if not self._database.up():
             return "waiting for database"
         problem, backing_off = self.child_problem(), all(states[:2] == (0, 0) for states in self.workers().values())
-        return f"no child process can be started: {' '.join(problem.split())}" if problem and backing_off else None
+        return f"no child process: {' '.join(problem.split())}" if problem and backing_off else None
 
     def incompatible(self) -> str | None:
         """Why this qd can't go on with the schema, should it have been changed under it."""

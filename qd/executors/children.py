@@ -6,6 +6,7 @@ Owns: the record of that outage.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import threading
@@ -22,6 +23,16 @@ from qd.registry import Registry
 
 START_WITHIN = 60.0
 """Seconds that a child may take to import the handlers."""
+
+MOST_TOLD = 10
+"""Reasons that are told of in one outage: they may be others at each try."""
+
+_LIMITS = {
+    errno.EMFILE: "ulimit -n, LimitNOFILE= of the unit",
+    errno.ENFILE: "fs.file-max",
+    errno.EAGAIN: "ulimit -u, TasksMax= of the unit",
+}
+"""What to raise where the system has no more to give."""
 
 _TURN = 0.25  # seconds between looks whether the start is still wanted
 _PROBLEM_LIMIT = 2000
@@ -42,6 +53,7 @@ class Children:
         self._lock = threading.Lock()
         self._problem: str | None = None
         self._since = 0.0
+        self._told: list[str] = []
 
     @property
     def problem(self) -> str | None:
@@ -62,7 +74,7 @@ class Children:
         try:
             child = Child(f"qd {label}", for_child())
         except (OSError, ValueError) as error:
-            self.note(f"can't be started: {error}")
+            self.note(f"can't be started: {_why(error)}")
             return None
         ready = False
         try:
@@ -104,10 +116,13 @@ class Children:
     def note(self, problem: str) -> None:
         """One could not be started, or ended by itself; said unless it is known."""
         with self._lock:
-            known, self._problem = self._problem, problem
-            if known is None:
-                self._since = monotonic()
-        if known != problem:
+            if self._problem is None:
+                self._since, self._told = monotonic(), []
+            self._problem = problem
+            told = problem in self._told or len(self._told) >= MOST_TOLD
+            if not told:
+                self._told.append(problem)
+        if not told:
             self._events.publish(ChildrenFailing(problem))
 
     def tell_of(self, child: Child, label: str) -> None:
@@ -121,6 +136,12 @@ class Children:
             known, self._problem = self._problem, None
         if known is not None:
             self._events.publish(ChildrenRestored(monotonic() - self._since))
+
+
+def _why(error: OSError | ValueError) -> str:
+    """Without the file that was the one too many: it is another each time."""
+    number = getattr(error, "errno", None)
+    return f"{os.strerror(number)} ({_LIMITS[number]})" if number in _LIMITS else str(error)
 
 
 def log_settings() -> list[str] | None:

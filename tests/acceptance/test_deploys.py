@@ -68,6 +68,6 @@ def test_a_daemon_whose_children_can_not_start_is_not_ready_and_says_why(qd: Qd)
     qd.enqueue("poison", how="exit")
     wait_for(lambda: daemon.get("/readyz")[0] == 503, 30, "not to be ready")
     said = daemon.get("/readyz")[1]
-    assert "no child process can be started" in said and "shop.py:3" in said and "half_of_the_deploy" in said
+    assert "no child process: shop can't be imported" in said and "shop.py:3" in said and "half_of_the_deploy" in said
     deployed(qd, SHOP)
     wait_for(lambda: daemon.get("/readyz")[0] == 200, 30, "to be ready again")

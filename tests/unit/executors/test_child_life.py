@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -18,6 +19,7 @@ from qd.clock import monotonic
 from qd.events import ChildrenFailing, ChildrenRestored, Event, Events, Problem
 from qd.executors import Children, Home
 from qd.executors.child import memory_of
+from qd.executors.children import MOST_TOLD
 from qd.outcome import OutcomeKind
 from tests.support.server import ROOT
 from tests.support.waiting import wait_for
@@ -118,6 +120,31 @@ def test_a_start_that_fails_is_said_once_until_it_succeeds(
     child = children.start("test", nothing)
     assert child is not None and isinstance(heard[-1], ChildrenRestored) and len(heard) == 2
     child.retire()
+
+
+def test_reasons_that_are_others_at_each_try_are_told_a_few_times_and_the_newest_is_kept() -> None:
+    heard: list[Event] = []
+    children = Children([MODULE], None, Events(heard.append))
+    for _ in range(2):
+        for number in range(50):
+            children.note(f"no room for /tmp/{number}")
+    assert len(heard) == MOST_TOLD and children.problem == "no room for /tmp/49"
+
+
+def test_a_start_for_which_there_are_no_descriptors_names_the_limit_and_no_file() -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    children = Children([MODULE], None, Events())
+    lowest = os.open(os.devnull, os.O_RDONLY)
+    os.close(lowest)
+    told = set()
+    try:
+        for more in range(9):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + more, limits[1]))
+            children.start("test", nothing)
+            told.add(children.problem)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert told == {"can't be started: Too many open files (ulimit -n, LimitNOFILE= of the unit)"}
 
 
 def test_a_start_that_is_not_wanted_any_more_is_given_up_without_a_word() -> None:
