@@ -6,8 +6,8 @@ handler can write to the socket too. May import: endings, failure, outcome.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
+from json import dumps, loads  # see `qd.payload`
 from typing import Any
 
 from qd.executors.endings import LONGEST_DELAY, RESULT_LIMIT
@@ -32,7 +32,7 @@ class BadMessage(Exception):
 
 def frame(say: str, **fields: Any) -> bytes:
     """One message, ready to be sent."""
-    body = json.dumps({"say": say, **fields}).encode()
+    body = dumps({"say": say, **fields}).encode()
     return len(body).to_bytes(_HEAD, "big") + body
 
 
@@ -71,7 +71,7 @@ class Frames:
 
 def _parsed(body: bytes) -> Message:
     try:
-        message = json.loads(body)
+        message = loads(body)
     except (ValueError, RecursionError):
         raise BadMessage("not JSON") from None
     if not isinstance(message, dict) or not isinstance(message.get("say"), str):

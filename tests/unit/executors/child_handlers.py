@@ -210,3 +210,10 @@ def timers(job: qd.Job) -> str:
     return str(
         [signal.getitimer(timer)[0] for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)]
     )
+
+
+@qd.handler("break_json")
+def break_json(job: qd.Job) -> None:
+    import json
+
+    json.dumps = json.loads = None  # type: ignore[assignment]

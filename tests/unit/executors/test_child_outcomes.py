@@ -96,6 +96,12 @@ def test_a_failed_job_that_leaves_nothing_running_leaves_its_child_to_the_next()
         assert run_in(child, "raise", "error").kind is OutcomeKind.FAILED and child.fit()
 
 
+def test_a_job_that_replaces_json_cuts_no_child_off() -> None:
+    with a_child() as child:
+        assert run_in(child, "break_json").kind is OutcomeKind.SUCCEEDED
+        assert run_in(child, "pid").result == str(child.process.pid)
+
+
 @pytest.mark.parametrize("timer", [signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF])
 def test_an_alarm_that_a_job_leaves_set_does_not_hit_the_next(timer: int) -> None:
     with a_child() as child:
