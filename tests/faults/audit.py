@@ -24,7 +24,7 @@ _SCHEMA = (
     "crashes INT, owner VARCHAR(255), reason VARCHAR(20), writer VARCHAR(80), "
     "at TIMESTAMP(6) DEFAULT CURRENT_TIMESTAMP(6), KEY (job))",
     "CREATE TABLE asked (job BIGINT UNSIGNED PRIMARY KEY, queue VARCHAR(64), type VARCHAR(128), "
-    "max_attempts INT, payload TEXT)",
+    "max_attempts INT, payload LONGTEXT)",
     "CREATE TABLE effects (n BIGINT AUTO_INCREMENT PRIMARY KEY, job BIGINT UNSIGNED, token VARCHAR(255))",
     "CREATE TRIGGER audit_put AFTER INSERT ON qd_jobs FOR EACH ROW IF NEW.type NOT LIKE 'qd.%' THEN "
     "INSERT INTO asked VALUES (NEW.id, NEW.queue, NEW.type, NEW.max_attempts, NEW.payload); END IF",

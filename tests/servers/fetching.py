@@ -68,7 +68,7 @@ class Programs:
 
 
 def fetch(name: str, suite: str, packages: Sequence[str]) -> Programs:
-    """Unpacks packages of a Debian suite and all that they need, unless that was done before.
+    """Unpacks packages of a Debian suite and all that they need, unless the same ones were before.
 
     Args:
         name: of the folder in CACHE.
@@ -77,14 +77,14 @@ def fetch(name: str, suite: str, packages: Sequence[str]) -> Programs:
     Raises:
         ServerMissing: no apt, no such suite at the mirror, no network.
     """
-    folder = CACHE / name
+    folder, wanted = CACHE / name, " ".join([suite, *packages])
     with lock(CACHE / f"{name}.lock"):
-        if not (folder / "complete").exists():
+        if not (folder / "complete").exists() or (folder / "complete").read_text() != wanted:
             shutil.rmtree(folder, ignore_errors=True)
             _download(folder / "apt", suite, packages)
             _unpack(folder)
             shutil.rmtree(folder / "apt")
-            (folder / "complete").touch()
+            (folder / "complete").write_text(wanted)
     return fetched(name)
 
 

@@ -14,6 +14,9 @@ from tests.support.mariadb import FAST, FAST_MARIADB
 from tests.support.private import INIT_SQL, OneProcess, as_user, lock, started
 from tests.support.server import ServerMissing
 
+CLOCK = "libfaketime"
+"""For tests that set a server's clock: it has to fit the server's libc."""
+
 FAST_MYSQL = (*FAST, "--innodb-redo-log-capacity=16M", "--mysqlx=OFF", "--secure-file-priv=NULL")
 
 
@@ -116,14 +119,14 @@ class UnpackedKind:
 
 def _mariadb(version: str, suite: str, *packages: str) -> UnpackedKind:
     name, title = f"mariadb{version.replace('.', '')}", f"MariaDB {version}"
-    return UnpackedKind(name, title, suite, packages, "usr/sbin/mariadbd", FAST_MARIADB)
+    return UnpackedKind(name, title, suite, (*packages, CLOCK), "usr/sbin/mariadbd", FAST_MARIADB)
 
 
 KINDS = (
     _mariadb("10.5", "bullseye", "mariadb-server-core-10.5"),
     _mariadb("10.11", "bookworm", "mariadb-server-core"),
     _mariadb("11.8", "trixie", "mariadb-server-core"),
-    UnpackedKind("mysql97", "MySQL 9.7", "sid", ("mysql-server-core",), "usr/sbin/mysqld", FAST_MYSQL),
+    UnpackedKind("mysql97", "MySQL 9.7", "sid", ("mysql-server-core", CLOCK), "usr/sbin/mysqld", FAST_MYSQL),
 )
 
 
