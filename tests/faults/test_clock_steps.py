@@ -113,7 +113,7 @@ def test_a_step_of_a_daemons_clock_changes_nothing(by_own_clock: tuple[Fleet, Cl
     put_later(fleet, 2)
     fleet.enqueue(*[NewJob()] * 5)
     until_run(fleet, 10)
-    assert fleet.jobs() == 1
+    wait_for(lambda: fleet.jobs() == 1, 20, "the last ends to be written")
     assert cpu_seconds(fleet) - spent < LEASE, "a loop that no longer waits takes all it can get"
     assert ran_once(fleet)
     assert fleet.lines("lease.lost") == fleet.lines("stale.reclaimed") == problems(fleet) == []
