@@ -43,9 +43,10 @@ def test_poison_ends_as_dead_letters_while_all_good_jobs_are_done(
     assert {job: starts[job] for job in poison} == dict.fromkeys(poison, 2)
     rows = qd.sql("SELECT reason, error, attempts FROM qd_failed_jobs ORDER BY job_id")
     assert [row[0] for row in rows] == ["crash"] * 3 and all(words in row[1] and row[2] == 2 for row in rows)
-    said = daemon.lines("job.crashed")
+    counted = 'qd_job_attempts_total{job_type="poison",outcome="crashed",queue="default"}'
+    wait_for(lambda: daemon.metric(counted) == 6, 20, "the last end to be told: that follows its commit")
+    said = wait_for(lambda: (lines := daemon.lines("job.crashed"))[5:] and lines, 20, "all ends in the log")
     assert len(said) == 6 and all((f"signal={killed_by}" in line) is (killed_by is not None) for line in said)
-    assert daemon.metric('qd_job_attempts_total{job_type="poison",outcome="crashed",queue="default"}') == 6
     unharmed(daemon)
     assert daemon.stop() == 0
 
