@@ -102,8 +102,9 @@ def test_looks_and_claims_at_an_empty_queue_cost_the_same_behind_ten_thousand_do
     scale.drain(10_000)
     scale.look()
     later = scale.pages(scale.look), scale.pages(lambda: scale.bench.claim(10))
-    assert later[0] <= fresh[0] + 30, f"look: {fresh[0]} pages fresh, {later[0]} later"
-    assert later[1] <= fresh[1] + 30, f"claim: {fresh[1]} pages fresh, {later[1]} later"
+    # the index is a level or two deeper by then, at each of four lanes; a walk over the dead is hundreds of pages
+    assert later[0] <= fresh[0] * 2.5 + 30, f"look: {fresh[0]} pages fresh, {later[0]} later"
+    assert later[1] <= fresh[1] * 2.5 + 30, f"claim: {fresh[1]} pages fresh, {later[1]} later"
 
 
 def test_twenty_thousand_rows_of_one_moment_are_claimed_at_one_price(scale: Scale) -> None:
