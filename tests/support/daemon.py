@@ -17,6 +17,7 @@ from typing import Any
 
 from qd.clock import monotonic
 from tests.support.mariadb import free_port
+from tests.support.reaping import ends_with_us
 from tests.support.server import ROOT, Server
 from tests.support.waiting import wait_for
 
@@ -200,6 +201,7 @@ class Daemon:
                 argv, cwd=qd.folder, env={**inherited, **own, **env}, stdin=subprocess.DEVNULL,
                 stdout=out, stderr=subprocess.PIPE if log_to_pipe else out, start_new_session=True,
             )  # fmt: skip
+        ends_with_us(self.process.pid, qd.file)
 
     def wait_ready(self) -> None:
         """Waits for READY=1."""
