@@ -91,8 +91,9 @@ def _of_reserved(job: JobRow, now: datetime) -> Reason:
     left = spell(max(0.0, (job.available_at - now).total_seconds()))
     return Reason(
         "reserved",
-        f"it is running: {job.reserved_by} took it {_ago(job.reserved_at, now)} "
-        f"and holds its lease for another {left} (until {stamp(job.available_at)}), or renews it",
+        f"it is held: {job.reserved_by} took it {_ago(job.reserved_at, now)}, runs it or soon will, "
+        f"and holds its lease for another {left} (until {stamp(job.available_at)}), or renews it; "
+        "should that process be gone, the job is taken back after that",
     )
 
 
