@@ -58,7 +58,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     jobs = asked.jobs or round(asked.minutes * JOBS_A_MINUTE)
     say(f"chaos: {asked.minutes:g} min, and until {jobs} jobs are put in, {asked.daemons} daemons; "
         f"again with SEED={seed}")  # fmt: skip
-    folder = Path(tempfile.mkdtemp(prefix="qd-c-"))
+    with tempfile.TemporaryDirectory(prefix="qd-c-", ignore_cleanup_errors=True) as folder:
+        return _in_folder(Path(folder), asked, seed, jobs)
+
+
+def _in_folder(folder: Path, asked: argparse.Namespace, seed: int, jobs: int) -> int:
     try:
         server = new_server()
     except ServerMissing as missing:
@@ -97,7 +101,6 @@ def _end(broken: list[str], folder: Path, seed: int) -> int:
         say(f"{len(broken)} promises broken; logs and the handlers' notes are in {KEPT.relative_to(ROOT)}; SEED={seed}")
     else:
         say(f"every promise was kept; SEED={seed}")
-    shutil.rmtree(folder, ignore_errors=True)
     return 1 if broken else 0
 
 
