@@ -153,7 +153,7 @@ class Acknowledger:
         """The same end, its texts replaced by one that every server takes."""
         plain = f"the error text was refused by the database (errno {error.errno}) and left out"
         old = settlement.outcome
-        outcome = Outcome(old.kind, old.reason, error=plain, delay=old.delay, seconds=old.seconds)
+        outcome = Outcome(old.kind, old.reason, error=plain, delay=old.delay, seconds=old.seconds, entered=old.entered)
         return Settlement(settlement.job, settlement.action, outcome, settlement.delay)
 
 
@@ -187,9 +187,8 @@ def _ending(settlement: Settlement, buried: bool) -> AttemptEnded:
 
 
 def _released(job: ClaimedJob, outcome: Outcome) -> JobReleased:
-    ran = outcome.seconds > 0
-    reason = "cut off by the stop" if ran else "not started"
-    return JobReleased(job.id, job.queue, job.type, job.attempt, outcome.seconds, reason=reason, ran=ran)
+    reason = "cut off by the stop" if outcome.entered else "not started"
+    return JobReleased(job.id, job.queue, job.type, job.attempt, outcome.seconds, reason=reason, ran=outcome.entered)
 
 
 def _cut_off(outcome: Outcome) -> str:

@@ -85,6 +85,7 @@ class Outcome:
         result: what the handler returned, to be logged.
         seconds: how long the handler ran.
         signal: the one that killed its process, by name.
+        entered: False where it is known that the handler was never entered: no attempt then, whatever the kind.
     """
 
     kind: OutcomeKind
@@ -95,6 +96,7 @@ class Outcome:
     result: str | None = None
     seconds: float = 0.0
     signal: str | None = None
+    entered: bool = True
 
 
 class Action(Enum):

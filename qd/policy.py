@@ -13,7 +13,8 @@ HAND_BACK_DELAY = 1.0
 first may still act)."""
 
 NO_CHILD_DELAY = 10.0
-"""Seconds until a job is due again that must run in a child process of its own, when none can be started."""
+"""Seconds until a job is due again that could not be started: its child process, say, can't be, or ended before
+the handler was entered. It may be so each time, and no attempt is spent that would end it."""
 
 UNKNOWN_TYPE_DELAY = 5.0
 """Seconds until a job of unknown type is looked at again."""
@@ -27,6 +28,8 @@ def settlement(job: ClaimedJob, outcome: Outcome, max_attempts: int, backoff: Ba
         backoff: the queue's.
     """
     kind = outcome.kind
+    if not outcome.entered:
+        return unstarted(job, 0.0 if kind is OutcomeKind.RELEASED else NO_CHILD_DELAY)
     if kind is OutcomeKind.SUCCEEDED:
         return Settlement(job, Action.FINISH, outcome)
     if kind is OutcomeKind.REJECTED:
@@ -61,7 +64,7 @@ def abandoned(job: ClaimedJob, outcome: Outcome, max_attempts: int, backoff: Bac
 
 def unstarted(job: ClaimedJob, delay: float = 0.0) -> Settlement:
     """For a job that was claimed but never started: given back uncounted, due after so many seconds."""
-    return Settlement(job, Action.RELEASE, Outcome(OutcomeKind.RELEASED), delay=delay)
+    return Settlement(job, Action.RELEASE, Outcome(OutcomeKind.RELEASED, entered=False), delay=delay)
 
 
 def unknown_type(job: ClaimedJob, known: str) -> Settlement:

@@ -79,6 +79,7 @@ class Runner:
         self._home, self._label = home, label
         self._guest: Child | None = None
         self._unknown: set[str] = set()
+        self._unentered: set[str] = set()
         self.attempt: Attempt | None = None
         self.lease: Lease | None = None
 
@@ -163,7 +164,19 @@ class Runner:
         self._pulse.beat(shop.patience)
         if job.completed:
             return self._completed(lease, outcome)
+        self._note_entry(handler.name, outcome)
         return lease, self._decided(claimed, outcome)
+
+    def _note_entry(self, type_: str, outcome: Outcome) -> None:
+        """Where the handler was never entered the attempt is given back, which may happen each time: said once."""
+        if outcome.entered:
+            self._unentered.discard(type_)
+            return
+        self._shop.gate.refund(1)
+        if outcome.kind is not OutcomeKind.RELEASED and type_ not in self._unentered:
+            self._unentered.add(type_)
+            told = f"{outcome.error}; not started, so no attempt is spent"
+            self._shop.events.publish(Problem(f"handler {type_}", told))
 
     def _started(self, claimed: ClaimedJob) -> JobStarted:
         wait = claimed.waited + (monotonic() - claimed.claimed_at)

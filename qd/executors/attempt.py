@@ -91,7 +91,8 @@ class Attempt:
             return self._run.run()
         except BaseException as error:  # a fault in here, or no memory left: the worker goes on
             text, traceback = describe(error)
-            return Outcome(OutcomeKind.FAILED, error=text, traceback=traceback, seconds=monotonic() - self.started_at)
+            seconds, entered = monotonic() - self.started_at, self._run.entered
+            return Outcome(OutcomeKind.FAILED, error=text, traceback=traceback, seconds=seconds, entered=entered)
         finally:
             self._ended = True
 
@@ -129,7 +130,8 @@ class Attempt:
     def abandoned(self) -> Outcome:
         """How it ended, for one that still runs while the process is about to end: as it was interrupted first."""
         outcome = interrupted(self.why or Interruption.STOP, None, monotonic() - self.started_at, __file__)
-        return replace(outcome, error=f"{outcome.error}, and could not be ended but with the daemon")
+        entered = self._run.entered or self.why is None  # once interrupted it isn't entered any more
+        return replace(outcome, error=f"{outcome.error}, and could not be ended but with the daemon", entered=entered)
 
     def stuck(self, now: float) -> bool:
         """Whether it was interrupted longer ago than it may take to end, and still runs."""

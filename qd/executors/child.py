@@ -55,6 +55,7 @@ class Child:
         jobs: how many it has run.
         closed: it has closed its end of the socket, or said what is no message.
         wrong: what it did that none may do, once that is known.
+        garbled: what it has said isn't known to its end.
 
     Raises:
         OSError, ValueError: it can't be started.
@@ -65,7 +66,7 @@ class Child:
             pid = self._start(_argv(label), environ, theirs, ours)
             self._open = ours.pop_all()
         self.process = Process(pid, use_pidfd=use_pidfd)
-        self.closed, self.wrong = False, ""
+        self.closed, self.wrong, self.garbled = False, "", False
         self.types: frozenset[str] = frozenset()
         self.jobs = 0
         self._size: int | None = None
@@ -129,7 +130,7 @@ class Child:
                 self._serve(happened)
 
     def heard(self) -> list[Message]:
-        """What it has said since."""
+        """What it has said since; after `kill` also what it was about to say."""
         heard, self._heard = self._heard, []
         return heard
 
@@ -175,12 +176,13 @@ class Child:
         except BlockingIOError:
             pass
         except BadMessage as error:
+            self.garbled = True
             self._close_down(f"wrote into its connection to the daemon ({error})")
         except OSError:
             self._close_down()
 
     def _close_down(self, wrong: str = "") -> None:
-        self.closed, self.wrong = True, wrong
+        self.closed, self.wrong = True, wrong or self.wrong
         self._poll.unregister(self._socket)
 
     # ------------------------------------------------------------------ its end
@@ -240,6 +242,7 @@ class Child:
                 self.wrong = "closed its connection to the daemon (became another program, or closed all descriptors)"
         self.process.exited()  # for its status
         self.process.end_group()
+        self._receive()
         with suppress(OSError):
             self._said = os.pread(self._words, _WORDS_LIMIT, 0).decode(errors="backslashreplace")
         self._shut()

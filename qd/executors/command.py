@@ -9,9 +9,11 @@ May import: endings, environment, interruption, pipes, ring, spawn, failure, clo
 
 from __future__ import annotations
 
+import errno
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from qd.clock import monotonic
 from qd.executors.endings import interrupted
@@ -32,6 +34,9 @@ REJECT_STATUSES = (65, 100)
 
 SNOOZE_SECONDS = 60.0
 
+SHORT_OF = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
+"""Where a program can't be started for want of these, it is no fault of the job's, and no attempt."""
+
 LINGER = 0.25
 """Seconds that the output is still read after the program's exit, if a child of it holds it open."""
 
@@ -50,7 +55,7 @@ class CommandRun:
         self._why: Interruption | None = None
         self._countdown = Countdown(kill_grace)
         self._ring: Ring | None = None
-        self._terminated = False
+        self._terminated = self.entered = False
 
     def interrupt(self, why: Interruption) -> None:
         """See `Run`. The worker's thread is woken and does the rest."""
@@ -66,11 +71,13 @@ class CommandRun:
         """Runs the program to its end; its process group is gone too unless it succeeded."""
         began = monotonic()
         if self._why is not None:
-            return interrupted(self._why, None, 0.0, __file__)
+            return replace(interrupted(self._why, None, 0.0, __file__), entered=False)
         try:
             program = spawn(self._argv, for_command(self._job), use_pidfd=self._use_pidfd)
         except (OSError, ValueError) as error:
-            return Outcome(OutcomeKind.FAILED, error=self._not_started(error), seconds=monotonic() - began)
+            failed = Outcome(OutcomeKind.FAILED, error=self._not_started(error), seconds=monotonic() - began)
+            return replace(failed, entered=getattr(error, "errno", None) not in SHORT_OF)
+        self.entered = True
         try:
             output, errors, status = self._attend(program)
         finally:

@@ -17,8 +17,9 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from time import sleep
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -50,12 +51,18 @@ class FunctionRun:
 
     The decisive fact is whether what was thrown hit inside the handler. `_thrown` counts throws,
     `_late` those that hit only after the handler had ended: equal means that none hit inside.
+
+    Args:
+        announce: called right before the handler is entered; where it raises, the handler isn't.
     """
 
     ends_with_us = True
 
-    def __init__(self, job: Job, function: Function | None, kill_grace: float) -> None:
-        self._job, self._function, self.patience = job, function, kill_grace
+    def __init__(
+        self, job: Job, function: Function | None, kill_grace: float, announce: Callable[[], None] | None = None
+    ) -> None:
+        self._job, self._function, self.patience, self._announce = job, function, kill_grace, announce
+        self.entered = False
         self._why: Interruption | None = None
         self._thread = self._pid = 0
         self._open = self._sending = self._returned = self._is_async = self._cancelled = False
@@ -74,10 +81,13 @@ class FunctionRun:
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         context = contextvars.Context()  # empty: what one handler sets (decimal precision, ...) the next never sees
         context.run(JOB_ID.set, self._job.id)
+        if self._announce is not None and self._why is None:
+            self._announce()  # nothing can be thrown in here yet
         self._within_nets(context)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # programs that the next job starts would inherit it
         try:
-            return self._outcome(monotonic() - began)
+            outcome = self._outcome(monotonic() - began)
+            return outcome if self.entered else replace(outcome, entered=False)
         finally:
             self._error = self._result = None  # no cycle through the traceback
 
@@ -97,8 +107,9 @@ class FunctionRun:
             self._close()
 
     def _enter(self, context: contextvars.Context) -> None:
-        self._open = True
+        self._open = self.entered = True  # before the look at _why: who sees False after an interruption can rely on it
         if self._why is not None:  # interrupted before it began; see `interrupt` for the order
+            self.entered = False
             return
         result: Any = context.run(self._function, self._job)  # type: ignore[arg-type]
         if type(result) is CoroutineType or is_coroutine(result):

@@ -128,7 +128,7 @@ class Inside:
             return Outcome(OutcomeKind.REJECTED, Reason.PAYLOAD, error=str(error))
         except BaseException as error:  # a fault in here, or no memory left: told all the same
             text, traceback = describe(error)
-            return Outcome(OutcomeKind.FAILED, error=text, traceback=traceback)
+            return Outcome(OutcomeKind.FAILED, error=text, traceback=traceback, entered=task.run.entered)
 
     def _finish(self, cursor: Any, job: Job) -> bool:
         """The daemon knows of it before the row can be gone, or it would take the lease for lost."""

@@ -65,6 +65,11 @@ class Run(Protocol):
     ends_with_us: bool
     patience: float
 
+    @property
+    def entered(self) -> bool:
+        """Whether the handler was entered, or may have been."""
+        ...
+
     def run(self) -> Outcome:
         """Runs the handler to its end in the calling thread."""
         ...

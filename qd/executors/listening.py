@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from qd.clock import monotonic
@@ -187,7 +188,8 @@ class Listener:
         )  # fmt: skip
         if message["lost"]:
             job.lost.set()
-        run = FunctionRun(job, handler.function if handler is not None else None, 0.0)
+        began = partial(self._line.say, "began", token=job.token)
+        run = FunctionRun(job, handler.function if handler is not None else None, 0.0, began)
         self._wake_at = []
         self._task = Task(job, run, message["payload"], message["lease"], message["log"])
         self._tasks.put(self._task)

@@ -52,8 +52,14 @@ class ProcessRun:
         self._insisting = self._insisted = self._told_lost = False
         self._told = 0
         self._began = self._beat_at = self._measure_at = 0.0
+        self._asked = self._heard_begin = False
         self._answer: Message | None = None
         self._too_big: int | None = None
+
+    @property
+    def entered(self) -> bool:
+        """See `Run`. The child says so before it enters the handler: what has said nothing of it never did."""
+        return self._heard_begin or (self._asked and self._child.garbled)
 
     # ------------------------------------------------------------------ from any thread
 
@@ -75,12 +81,13 @@ class ProcessRun:
         but for the child itself where it is alone and can be used again."""
         self._began = monotonic()
         if self._whys:
-            return interrupted(self._whys[0], None, 0.0, __file__)
+            return replace(interrupted(self._whys[0], None, 0.0, __file__), entered=False)
         try:
+            self._asked = not self._child.closed
             self._child.say("run", **self._task())
             self._attend()
         except BaseException:  # a fault in here: no child may go on unattended
-            self._child.kill()
+            self._kill()
             raise
         return self._end()
 
@@ -113,6 +120,8 @@ class ProcessRun:
     def _hear(self, message: Message) -> None:
         """What bears another job's token, from a thread that one has left behind, say, means nothing here."""
         ours = message.get("token") == self._job.token
+        if ours and message.get("entered") is not False:
+            self._heard_begin = True
         if message["say"] == "completing":
             self._job.completed = self._job.completed or ours
             self._child.say("noted")
@@ -144,7 +153,7 @@ class ProcessRun:
         return min(BEAT, self._lease / 6)
 
     def _grown_too_big(self, now: float) -> bool:
-        if self._memory is None or now < self._measure_at:
+        if self._memory is None or now < self._measure_at or not self.entered:
             return False
         self._measure_at = now + MEASURE
         size = self._child.memory()
@@ -166,13 +175,21 @@ class ProcessRun:
         child.jobs += 1
         outcome = self._answered(seconds)
         if outcome is None:
-            child.kill()
-            return self._unanswered(seconds)
+            self._kill()
+            return replace(self._unanswered(seconds), entered=self.entered)
         if self._told or not child.fit():
             child.kill()  # it was cut off somewhere: nobody knows in what state
         elif outcome.kind is not OutcomeKind.SUCCEEDED and not child.process.alone():
             child.kill()  # what it has started must end, and it with that: its next jobs may count on it, as on a pool
         return outcome
+
+    def _kill(self) -> None:
+        """What it has said up to its end tells whether the handler was entered."""
+        self._child.kill()
+        answer = self._answer
+        for message in self._child.heard():
+            self._hear(message)
+        self._answer = answer  # too late: it was to be killed
 
     def _answered(self, seconds: float) -> Outcome | None:
         """What the child has said of the handler's end, if it can be true."""
@@ -187,11 +204,12 @@ class ProcessRun:
             self._child.wrong = "wrote into its connection to the daemon (no stop was asked for)"
             return None
         self._job.completed = self._answer.get("completed") is True
-        return self._cut_off(outcome) if self._told else outcome
+        return self._cut_off(outcome) if self._told else replace(outcome, entered=self.entered)
 
     def _cut_off(self, outcome: Outcome) -> Outcome:
         """The signal may have ended a wait in C without a word, so what the handler then did doesn't count."""
         wanted = interrupted(self._whys[0], None, outcome.seconds, __file__)
+        wanted = replace(wanted, entered=outcome.entered)
         if outcome.kind is wanted.kind:
             return outcome
         if outcome.error is None:
@@ -208,7 +226,7 @@ class ProcessRun:
         if self._too_big is not None:
             error = f"used {self._too_big >> 20} MiB of memory, more than the queue's memory: {self._limit()}; killed"
         else:
-            error = f"{child.died()} in the middle of the job"
+            error = f"{child.died()} {'in the middle of the job' if self.entered else 'before the job began'}"
         traceback = cut(words, TRACEBACK_LIMIT) or None
         signal = child.signal() if not child.wrong else None
         return Outcome(OutcomeKind.CRASHED, Reason.CRASH, error, traceback, seconds=seconds, signal=signal)

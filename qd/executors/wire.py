@@ -83,7 +83,7 @@ def packed(outcome: Outcome) -> Message:
     """An outcome as fields of a message."""
     return {
         "kind": outcome.kind.value, "reason": outcome.reason.value, "error": outcome.error,
-        "traceback": outcome.traceback, "delay": outcome.delay, "result": outcome.result,
+        "traceback": outcome.traceback, "delay": outcome.delay, "result": outcome.result, "entered": outcome.entered,
     }  # fmt: skip
 
 
@@ -102,7 +102,8 @@ def unpacked(message: Message, seconds: float) -> Outcome:
         if delay is not None and not (type(delay) in (int, float) and 0 <= delay <= LONGEST_DELAY):
             raise BadMessage("no delay")
         error, traceback = _text(message["error"], ERROR_LIMIT), _text(message["traceback"], TRACEBACK_LIMIT)
-        return Outcome(kind, reason, error, traceback, delay, _text(message["result"], RESULT_LIMIT), seconds)
+        result, entered = _text(message["result"], RESULT_LIMIT), message.get("entered") is not False
+        return Outcome(kind, reason, error, traceback, delay, result, seconds, entered=entered)
     except (KeyError, TypeError, ValueError):
         raise BadMessage("no outcome") from None
 

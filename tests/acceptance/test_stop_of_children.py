@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 from qd.clock import monotonic
+from tests.acceptance.processes import children, in_processes
 from tests.support.daemon import Daemon, Qd
 from tests.support.waiting import wait_for
 
@@ -92,3 +93,35 @@ def test_no_job_is_claimed_after_the_sigterm_though_the_grace_is_long(qd: Qd) ->
     assert daemon.wait_exit(15) == 0
     assert qd.ran("start") == [long] and qd.jobs("attempts = 0 AND reserved_by IS NULL") == 21
     assert set(late) <= {row[0] for row in qd.sql("SELECT id FROM qd_jobs")}
+
+
+def deaf_child(qd: Qd, **queue: object) -> tuple[Daemon, int, int]:
+    """A daemon whose child hears nothing, and has been given a job that may start once: its pid and the job's id."""
+    in_processes(qd, threads=1, max_attempts=1, **queue)
+    daemon = qd.start()
+    qd.enqueue("look_around", file=str(qd.folder / "seen"))
+    wait_for(lambda: (qd.folder / "seen").exists() and qd.jobs() == 0, 30, "the child to have run a first job")
+    (child,) = children(daemon)
+    os.kill(child, signal.SIGSTOP)
+    (job,) = qd.enqueue("hog")
+    wait_for(lambda: qd.jobs("reserved_by IS NOT NULL") == 1, 20, "the job to be claimed")
+    return daemon, child, job
+
+
+def test_a_job_that_its_child_had_not_begun_is_no_dead_letter_after_a_stop(qd: Qd) -> None:
+    qd.write(shutdown={"grace": "0s"}, log={"jobs": "all"})
+    daemon, _, job = deaf_child(qd)
+    assert daemon.stop() == 0
+    assert qd.sql("SELECT attempts, reserved_by FROM qd_jobs WHERE id = %s", (job,)) == [(0, None)]
+    assert qd.one("SELECT COUNT(*) FROM qd_failed_jobs") == 0 and not qd.ran("start", job)
+    assert "not started" in daemon.lines("job.released")[-1]
+
+
+def test_a_job_that_its_child_had_not_begun_is_no_dead_letter_after_the_childs_death(qd: Qd) -> None:
+    daemon, child, job = deaf_child(qd)
+    os.kill(child, signal.SIGKILL)
+    wait_for(lambda: qd.ran("start", job), 60, "the job to be begun by another child")  # after its delay
+    assert qd.one("SELECT attempts FROM qd_jobs WHERE id = %s", (job,)) == 1
+    assert qd.one("SELECT COUNT(*) FROM qd_failed_jobs") == 0
+    (told,) = daemon.lines("daemon.problem_seen")
+    assert "killed by SIGKILL" in told and "no attempt is spent" in told

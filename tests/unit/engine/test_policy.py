@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from qd.backoff import Backoff
 from qd.outcome import Action, Outcome, OutcomeKind, Reason
-from qd.policy import hand_back, settlement, unknown_type, unstarted
+from qd.policy import abandoned, hand_back, settlement, unknown_type, unstarted
 from tests.unit.engine.fakes import claimed
 
 STEADY = Backoff(base=10.0, factor=2.0, cap=600.0, jitter=0.0)
@@ -55,6 +55,16 @@ def test_a_job_that_may_start_once_is_never_started_again_after_a_stop() -> None
 
 def test_a_job_that_never_started_is_given_back_even_if_it_may_start_once() -> None:
     assert unstarted(claimed(max_attempts=1)).action is Action.RELEASE
+
+
+@pytest.mark.parametrize("kind", [OutcomeKind.FAILED, OutcomeKind.TIMEOUT, OutcomeKind.CRASHED, OutcomeKind.RELEASED])
+def test_whatever_became_of_a_handler_that_was_never_entered_no_attempt_is_spent(kind: OutcomeKind) -> None:
+    decided = settlement(claimed(max_attempts=1), Outcome(kind, entered=False), 3, STEADY)
+    assert (decided.action, decided.outcome.kind) == (Action.RELEASE, OutcomeKind.RELEASED)
+    assert decided.delay == (
+        0.0 if kind is OutcomeKind.RELEASED else 10.0
+    )  # or it would be tried hotly
+    assert abandoned(claimed(max_attempts=1), Outcome(kind, entered=False), 3, STEADY).delay >= 1.0
 
 
 def test_an_unknown_type_is_put_back_for_a_while_and_named() -> None:

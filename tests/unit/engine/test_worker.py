@@ -14,8 +14,8 @@ from qd.bell import Bell
 from qd.clock import monotonic
 from qd.config.model import QueueConfig, WorkerConfig
 from qd.errors import ConnectionLost, StoreError
-from qd.events import JobSucceeded, Problem
-from qd.executors import Children, Timekeeper
+from qd.events import JobReleased, JobSucceeded, Problem
+from qd.executors import Attempt, Children, Interruption, Timekeeper
 from qd.gate import Gate
 from qd.identity import Identity
 from qd.job import ClaimedJob, Job
@@ -55,6 +55,19 @@ class ClaimStore(FakeStore):
             raise error
 
 
+class Interrupting(Timekeeper):
+    """Where it is given a reason, it interrupts as soon as it watches: before the handler is entered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.whys: list[Interruption | None] = []
+
+    def watch(self, attempt: Attempt) -> None:
+        super().watch(attempt)
+        if self.whys and (why := self.whys.pop(0)) is not None:
+            attempt.interrupt(why)
+
+
 class Bench:
     """One worker, its keeper and what is heard of them."""
 
@@ -63,12 +76,13 @@ class Bench:
         self.events, self.heard = listening()
         self.keeper = LeaseKeeper(cast(Any, store), self.events, 30.0)
         self.registry = Registry()
+        self.timekeeper = Interrupting()
         shop = Shop(
             policies={"default": QueueConfig()},
             registry=self.registry,
             events=self.events,
             keeper=self.keeper,
-            timekeeper=Timekeeper(on_stuck=lambda attempt: None),
+            timekeeper=self.timekeeper,
             bell=Bell(),
             gate=self.gate,
             identity=Identity(),
@@ -174,6 +188,29 @@ def test_a_waiting_job_that_could_not_be_renewed_before_the_stops_deadline_stays
     bench.worker.start()
     wait_for(lambda: bench.store.resolved >= 2, 10, "the next round")
     assert [lease.job.id for lease in bench.keeper.held()] == [1] and not bench.ends()
+
+
+@pytest.mark.parametrize("why", Interruption)
+def test_a_job_that_is_interrupted_before_its_handler_is_entered_is_given_back(benches: Any, why: Interruption) -> None:
+    bench = benches([claimed(1, max_attempts=1)])
+    bench.handle("noop", lambda job: None)
+    bench.timekeeper.whys = [why]
+    bench.worker.start()
+    wait_for(lambda: bench.ends() == {1: Action.RELEASE}, 10, "the job to be given back")
+    wait_for(lambda: bench.heard.of(JobReleased), 10, "it to be told")
+    (told,) = bench.heard.of(JobReleased)
+    assert (told.reason, told.ran) == ("not started", False)
+
+
+def test_a_handler_that_can_not_be_entered_is_told_of_once_until_it_was(benches: Any) -> None:
+    bench = benches(*([claimed(number)] for number in range(1, 6)))
+    bench.handle("noop", lambda job: None)
+    bench.timekeeper.whys = [Interruption.TIMEOUT, Interruption.TIMEOUT, None, Interruption.TIMEOUT]
+    bench.worker.start()
+    wait_for(lambda: len(bench.ends()) == 5, 10, "all jobs' ends")
+    assert [bench.ends()[number] for number in (3, 5)] == [Action.FINISH] * 2
+    told = bench.heard.of(Problem)
+    assert [one.where for one in told] == ["handler noop"] * 2 and "no attempt is spent" in told[0].error
 
 
 def test_after_a_bug_beside_a_handler_what_had_ended_is_written_and_what_waits_goes_back(benches: NewBench) -> None:
