@@ -52,9 +52,7 @@ def test_a_claim_whose_connection_is_killed_in_mid_statement_costs_its_job_nothi
         fleet.proxy.rule = AtTheClaim(lambda: cursor.execute("LOCK TABLES qd_jobs WRITE, qd_queues READ, audit WRITE"))
         (job,) = fleet.enqueue(NewJob(queue="once"))
         waits = "SELECT id FROM information_schema.processlist WHERE state LIKE 'Waiting%%' AND info LIKE %s"
-        rows = wait_for(
-            lambda: fleet.server.run(waits, ("SELECT id, type, payload%",)), 20, "the claim to wait"
-        )
+        rows = wait_for(lambda: fleet.server.run(waits, ("SELECT id, type, payload%",)), 20, "the claim to wait")
         fleet.server.run(f"KILL {rows[0][0]}")
         wait_for(lambda: fleet.lines("database.lost"), 20, "the loss to be noticed")
         cursor.execute("UNLOCK TABLES")

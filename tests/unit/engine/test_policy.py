@@ -61,9 +61,7 @@ def test_a_job_that_never_started_is_given_back_even_if_it_may_start_once() -> N
 def test_whatever_became_of_a_handler_that_was_never_entered_no_attempt_is_spent(kind: OutcomeKind) -> None:
     decided = settlement(claimed(max_attempts=1), Outcome(kind, entered=False), 3, STEADY)
     assert (decided.action, decided.outcome.kind) == (Action.RELEASE, OutcomeKind.RELEASED)
-    assert decided.delay == (
-        0.0 if kind is OutcomeKind.RELEASED else 10.0
-    )  # or it would be tried hotly
+    assert decided.delay == (0.0 if kind is OutcomeKind.RELEASED else 10.0)  # or it would be tried hotly
     assert abandoned(claimed(max_attempts=1), Outcome(kind, entered=False), 3, STEADY).delay >= 1.0
 
 
