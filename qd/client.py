@@ -107,7 +107,7 @@ class Client:
         Raises:
             StoreError: the database can't be used.
             ConfigError: a handler can't be loaded.
-            HandlerError: or not in a child.
+            HandlerError: or not in a child, and jobs are left for want of it.
         """
         from qd.daemon.work import drain
 

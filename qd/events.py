@@ -178,6 +178,14 @@ class JobDeadLettered(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class JobNotRun(Event):
+    """For who waits for it: a claimed job is handed back, since its handler can't be entered here and now."""
+
+    job_id: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class TypeUnknown(Event):
     """Nobody here has a handler; one line a minute for each queue and type."""
 

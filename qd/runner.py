@@ -17,7 +17,7 @@ from qd.bell import Bell
 from qd.clock import monotonic
 from qd.config.model import QueueConfig
 from qd.errors import BadInput
-from qd.events import Events, JobStarted, JobSucceeded, Problem, TypeUnknown
+from qd.events import Events, JobNotRun, JobStarted, JobSucceeded, Problem, TypeUnknown
 from qd.executors import Attempt, Child, Children, Home, Place, Timekeeper
 from qd.gate import Gate
 from qd.identity import Identity
@@ -32,7 +32,8 @@ from qd.store.protocol import Finisher, Renewal
 
 NOT_IN_CHILD = (
     "a child process doesn't know it, though the daemon does: no module of handlers.modules registers it any more "
-    "(after a deploy restart qd), or only the main program does; its jobs are handed back"
+    "(after a deploy restart qd), or only the main program does (move it into a module that can be imported, or let "
+    "a worker with executor: thread serve its queue); its jobs are handed back"
 )
 
 
@@ -113,9 +114,10 @@ class Runner:
     def _run_in_child(self, lease: Lease, handler: Handler) -> Done | None:
         """In the thread's own child, or one that is started for it and ended with it."""
         child = self._own_child() if not self._in_quarantine(lease.job) else self._start_alone(lease.job)
-        if child is None or not self._is_known(handler.name, child):
-            self._hand_back(lease)
-            return None
+        if child is None:
+            return self._handed_back(lease, self._shop.children.problem or "its child process had ended before")
+        if not self._is_known(handler.name, child):
+            return self._handed_back(lease, f"handler {handler.name}: {NOT_IN_CHILD}")
         memory = self._shop.policies[lease.job.queue].memory
         return self._run_handler(lease, handler, None, Place(child, lease.job.lease, memory))
 
@@ -141,11 +143,15 @@ class Runner:
         self._guest = self._shop.children.start(f"{self._label} job {claimed.id}", turn, lambda: gate.closed)
         return self._guest
 
-    def _hand_back(self, lease: Lease) -> None:
+    def _handed_back(self, lease: Lease, why: str) -> Done | None:
         """Never started, so no attempt is spent."""
-        delay = 0.0 if self._shop.gate.closed else NO_CHILD_DELAY
+        stopping = self._shop.gate.closed
+        if not stopping:
+            self._shop.events.publish(JobNotRun(lease.job.id, why))
+        delay = 0.0 if stopping else NO_CHILD_DELAY
         self._acknowledger.settle([(lease, unstarted(lease.job, delay))])
         self._shop.gate.refund(1)
+        return None
 
     def _run_handler(self, lease: Lease, handler: Handler, payload: object, place: Place | None) -> Done | None:
         claimed, shop = lease.job, self._shop
@@ -164,19 +170,22 @@ class Runner:
         self._pulse.beat(shop.patience)
         if job.completed:
             return self._completed(lease, outcome)
-        self._note_entry(handler.name, outcome)
+        self._note_entry(claimed, outcome)
         return lease, self._decided(claimed, outcome)
 
-    def _note_entry(self, type_: str, outcome: Outcome) -> None:
+    def _note_entry(self, job: ClaimedJob, outcome: Outcome) -> None:
         """Where the handler was never entered the attempt is given back, which may happen each time: said once."""
         if outcome.entered:
-            self._unentered.discard(type_)
+            self._unentered.discard(job.type)
             return
         self._shop.gate.refund(1)
-        if outcome.kind is not OutcomeKind.RELEASED and type_ not in self._unentered:
-            self._unentered.add(type_)
-            told = f"{outcome.error}; not started, so no attempt is spent"
-            self._shop.events.publish(Problem(f"handler {type_}", told))
+        if outcome.kind is OutcomeKind.RELEASED:  # the stop's doing
+            return
+        where, told = f"handler {job.type}", f"{outcome.error}; not started, so no attempt is spent"
+        self._shop.events.publish(JobNotRun(job.id, f"{where}: {told}"))
+        if job.type not in self._unentered:
+            self._unentered.add(job.type)
+            self._shop.events.publish(Problem(where, told))
 
     def _started(self, claimed: ClaimedJob) -> JobStarted:
         wait = claimed.waited + (monotonic() - claimed.claimed_at)

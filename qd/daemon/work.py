@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 
 from qd.clock import monotonic
@@ -18,11 +18,12 @@ from qd.daemon.engine import Engine
 from qd.daemon.leaving import leave, leave_at_once
 from qd.daemon.signals import STOPS, free_children
 from qd.errors import HandlerError
-from qd.events import AttemptEnded, Event, Events, Listener
+from qd.events import AttemptEnded, Event, Events, JobNotRun, Listener
 from qd.gate import Gate
 from qd.log import setup_logging
 from qd.registry import Registry
 from qd.store import open_database
+from qd.store.protocol import Database
 
 TURN = 0.2
 """Seconds between looks whether the workers have ended or a signal came."""
@@ -33,23 +34,34 @@ class WorkReport:
     """What a foreground worker did.
 
     Attributes:
+        unrun: by job id why it was handed back and not run since.
         last_act: where a handler could not be ended: what the process must do right before it exits.
     """
 
     succeeded: int = 0
     failed: int = 0
     released: int = 0
+    unrun: dict[int, str] = field(default_factory=dict)
     last_act: Callable[[], None] | None = None
 
     def __call__(self, event: Event) -> None:
         """Counts an ended attempt; an `Events` listener."""
-        if isinstance(event, AttemptEnded):
-            if event.OUTCOME == "succeeded":
-                self.succeeded += 1
-            elif event.OUTCOME in ("released", "snoozed"):
-                self.released += 1
-            else:
-                self.failed += 1
+        if isinstance(event, JobNotRun):
+            self.unrun[event.job_id] = event.why
+        elif isinstance(event, AttemptEnded):
+            self._count(event)
+
+    def _count(self, event: AttemptEnded) -> None:
+        if event.OUTCOME == "released":
+            self.released += 1
+            return
+        self.unrun.pop(event.job_id, None)
+        if event.OUTCOME == "succeeded":
+            self.succeeded += 1
+        elif event.OUTCOME == "snoozed":
+            self.released += 1
+        else:
+            self.failed += 1
 
 
 class _Stop:
@@ -80,7 +92,7 @@ def work(
     Raises:
         StoreError: the database can't be used at the start.
         ConfigError: a handler can't be loaded.
-        HandlerError: or not in a child process.
+        HandlerError: or not in a child process, and jobs are left for want of it (not where a signal ended it).
     """
     registry = load_handlers(config)  # before signals are ours: a module that hangs can be interrupted
     stop = _Stop()
@@ -104,6 +116,9 @@ def drain(config: Config, queues: Sequence[str], registry: Registry | None = Non
 
     Args:
         registry: the handlers; None takes those of the configuration and of this process.
+
+    Raises:
+        StoreError, ConfigError, HandlerError: see `work`.
     """
     registry = registry or load_handlers(config)
     return _work(_only(config, queues, (1, 1)), registry, None, _gate(None, True), _Stop())
@@ -123,11 +138,30 @@ def _work(config: Config, registry: Registry, log: Listener | None, gate: Gate, 
     while not stop.asked and not engine.wait_for_workers(TURN):
         pass
     _end(engine, config.shutdown.grace, stop)
-    if gate.leave_when_empty and (problem := engine.child_problem()) is not None:
-        raise HandlerError(f"jobs run in child processes, and none can be started: {problem}")
     if engine.stuck():
         report.last_act = engine.last_act
+    elif gate.leave_when_empty and not stop.asked:
+        _complain(report, engine, gate, database)
     return report
+
+
+def _complain(report: WorkReport, engine: Engine, gate: Gate, database: Database) -> None:
+    """Raises a HandlerError where jobs are left that could not be run, whatever the reason of the last to fail."""
+    problem = engine.child_problem()
+    if problem is not None and not gate.spent and _left(database, engine.config):
+        raise HandlerError(f"jobs run in child processes, and none can be started: {problem}")
+    if report.unrun:
+        whys = "; ".join(sorted(set(report.unrun.values()))[:3])
+        raise HandlerError(f"jobs that could not be run and were handed back: {len(report.unrun)}; {whys}")
+
+
+def _left(database: Database, config: Config) -> bool:
+    """Whether anything is ready in the queues that were served."""
+    store = database.store("drain")
+    try:
+        return bool(store.look(config.served, full=True).hits)
+    finally:
+        store.close()
 
 
 def _end(engine: Engine, grace: float, stop: _Stop) -> None:

@@ -74,6 +74,49 @@ def test_a_foreground_worker_that_can_start_no_child_says_so_and_runs_nothing(qd
     assert told.returncode == 78 and "no more" in findings["children"]["detail"]
 
 
+FEW = """
+import os, time, qd
+number = 0
+while True:
+    try:
+        os.close(os.open(f"start-{number}", os.O_CREAT | os.O_EXCL))
+        break
+    except FileExistsError:
+        number += 1
+while number > %d:
+    if os.path.exists("done"):
+        raise ImportError("no more")
+    time.sleep(0.01)
+qd.handler("t")(lambda job: open("done", "w").close())
+"""
+"""A module that so many processes can import; those that come later can't once the job is done."""
+
+
+def test_a_thread_that_can_start_no_child_matters_not_where_others_have_drained_everything(qd: Qd) -> None:
+    (qd.folder / "few.py").write_text(FEW % 1)
+    in_processes(qd)
+    qd.write(handlers={"modules": ["few"]})
+    prepared(qd)
+    (qd.folder / "start-0").unlink(missing_ok=True)  # the migration's
+    qd.enqueue("t")
+    done = command(qd, "work", "--drain", "--threads", "2")
+    assert done.returncode == 0 and "no more" in done.stderr and qd.jobs() == 0, done.stderr
+
+
+def test_a_job_that_is_handed_back_for_want_of_its_own_child_is_told_of_at_the_end(qd: Qd) -> None:
+    (qd.folder / "done").touch()
+    (qd.folder / "few.py").write_text(FEW % 0)
+    in_processes(qd, worker={"executor": "thread"})
+    qd.write(handlers={"modules": ["few"]})
+    prepared(qd)
+    (qd.folder / "start-0").unlink(missing_ok=True)  # the migration's
+    qd.enqueue("t")
+    qd.sql("UPDATE qd_jobs SET crashes = 1 WHERE type = 't'")
+    done = command(qd, "work", "--drain")
+    assert done.returncode == 78 and "handed back: 1; " in done.stderr and "no more" in done.stderr, done.stderr
+    assert qd.jobs("attempts = 0 AND reserved_by IS NULL") == 1
+
+
 def test_check_starts_a_child_and_tells_what_it_takes(qd: Qd) -> None:
     in_processes(qd)
     done = command(qd, "check", "--offline")
