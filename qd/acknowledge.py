@@ -76,8 +76,11 @@ class Acknowledger:
         kept = [lease for (lease, _), verdict in zip(done, verdicts, strict=True) if verdict is None and late]
         self._keeper.drop([lease for lease, _ in done if lease not in kept])
 
-    def reconcile(self, lease: Lease) -> Renewal | None:
+    def reconcile(self, lease: Lease, held_up: Callable[[], None] = lambda: None) -> Renewal | None:
         """What has become of the row, read and renewed under the lease's token.
+
+        Args:
+            held_up: called once, when the row has been locked by somebody for some seconds.
 
         Returns:
             RENEWED, LOST or GONE; None if the time for it is over.
@@ -95,6 +98,7 @@ class Acknowledger:
             failures += 1
             if found is Renewal.LOCKED and failures == PATIENT_TRIES:
                 self._events.publish(Problem(f"job {job.id}", HELD_UP))
+                held_up()
             self._gate.pause(AGAIN.delay(failures))
         return None
 

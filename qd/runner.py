@@ -36,6 +36,11 @@ NOT_IN_CHILD = (
     "a worker with executor: thread serve its queue); its jobs are handed back"
 )
 
+LEFT_OPEN = (
+    "called job.complete() and left its transaction open: its child process was ended, which rolled it back; "
+    "commit or roll back before the handler returns"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Shop:
@@ -169,7 +174,7 @@ class Runner:
             self.attempt = self.lease = None
         self._pulse.beat(shop.patience)
         if job.completed:
-            return self._completed(lease, outcome)
+            return self._completed(lease, outcome, place)
         self._note_entry(claimed, outcome)
         return lease, self._decided(claimed, outcome)
 
@@ -212,10 +217,24 @@ class Runner:
         policy = self._shop.policies[claimed.queue]
         return settlement(claimed, outcome, policy.max_attempts, policy.backoff.backoff())
 
-    def _completed(self, lease: Lease, outcome: Outcome) -> Done | None:
-        """The handler called job.complete(): the row says whether its transaction was committed."""
-        found = self._acknowledger.reconcile(lease)
+    def _completed(self, lease: Lease, outcome: Outcome, place: Place | None) -> Done | None:
+        """The handler called job.complete(): the row says whether its transaction was committed.
+
+        One that it left open holds the row, and this thread, for as long as its connection lives: in a
+        child process that is no longer than we want. What it did is undone then, so it has failed.
+        """
+        left_open = False
+
+        def end_child() -> None:
+            nonlocal left_open
+            if place is not None:
+                left_open = True
+                place.child.kill()
+
+        found = self._acknowledger.reconcile(lease, end_child)
         if found is Renewal.RENEWED:
+            if left_open:
+                outcome = Outcome(OutcomeKind.FAILED, error=LEFT_OPEN, seconds=outcome.seconds)
             return lease, self._decided(lease.job, outcome)
         if found is not None:  # else it stays held: the stop tells of it
             self._shop.keeper.drop([lease])

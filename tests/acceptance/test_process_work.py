@@ -151,3 +151,20 @@ def test_a_job_in_a_child_completes_itself_and_no_lease_counts_as_lost(qd: Qd, t
     succeeded = 'qd_job_attempts_total{job_type="complete",outcome="succeeded",queue="default"}'
     wait_for(lambda: daemon.metric(succeeded) == 1, 20, "the success to be counted")
     assert not daemon.lines("lease.lost") and not daemon.lines("daemon.problem_seen")
+
+
+def test_a_child_whose_job_left_its_transaction_open_is_ended_and_its_thread_goes_on(qd: Qd) -> None:
+    in_processes(qd, threads=1, max_attempts=2)
+    daemon = qd.start()
+    login = qd.server.config(qd.database)
+    (job,) = qd.enqueue(
+        "complete_and_forget", host=qd.server.host, port=qd.server.port, user=login.user,
+        password=str(login.password), database=qd.database,
+    )  # fmt: skip
+    wait_for(lambda: qd.jobs() == 0, 60, "the second attempt to complete itself")
+    assert qd.ran("end") == [job, job]
+    (failed,) = daemon.lines("job.failed")
+    assert "left its transaction open" in failed
+    (nap,) = qd.enqueue("nap", seconds=0)
+    wait_for(lambda: qd.ran("end", nap), 20, "the thread to go on")
+    assert not daemon.lines("lease.lost")
