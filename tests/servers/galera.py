@@ -18,7 +18,7 @@ from pathlib import Path
 import mysql.connector
 
 from tests.servers.fetching import CACHE
-from tests.servers.unpacked import Unpacked, UnpackedKind
+from tests.servers.unpacked import CLOCK, Unpacked, UnpackedKind
 from tests.support.mariadb import FAST_MARIADB
 from tests.support.private import INIT_SQL, START, PrivateServer, free_port, lock, started
 from tests.support.server import ADMIN, PASSWORD
@@ -229,5 +229,5 @@ class GaleraKind(UnpackedKind):
 
 def kind(name: str) -> GaleraKind:
     """The kind of that name."""
-    packages = ("mariadb-server-core", "galera-4")
+    packages = ("mariadb-server-core", "galera-4", CLOCK)
     return GaleraKind(name, "Galera, three nodes", "bookworm", packages, "usr/sbin/mariadbd", FAST_MARIADB)

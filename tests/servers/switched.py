@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.servers.fetching import Programs
-from tests.servers.unpacked import Unpacked, UnpackedKind
+from tests.servers.unpacked import CLOCK, Unpacked, UnpackedKind
 from tests.support.mariadb import FAST_MARIADB
 from tests.support.private import INIT_SQL, OneProcess, PrivateServer, started
 from tests.support.server import ADMIN, PASSWORD
@@ -173,5 +173,5 @@ class SwitchedKind(UnpackedKind):
 
 def kind(name: str) -> SwitchedKind:
     """The kind of that name."""
-    title, packages = "MariaDB pair behind HAProxy", ("mariadb-server-core", "haproxy")
+    title, packages = "MariaDB pair behind HAProxy", ("mariadb-server-core", "haproxy", CLOCK)
     return SwitchedKind(name, title, "bookworm", packages, "usr/sbin/mariadbd", FAST_MARIADB)
