@@ -30,7 +30,7 @@ class Place:
     """Where a Python handler runs that doesn't run in this process.
 
     Attributes:
-        lease: seconds of the claim: so long may the child not hear of us.
+        lease: seconds of the claim: a child that doesn't hear of us for most of it ends itself.
         memory: bytes that the child may occupy, or None.
     """
 

@@ -27,6 +27,9 @@ from qd.executors.wire import ANSWER_LIMIT, LAST_WORDS, OWNER, SOCKET, BadMessag
 POLITE = 2.0
 """Seconds that a child gets to end by itself."""
 
+TURN_LIMIT = 1 << 20
+"""Bytes that are read of what it says before anything else has its turn: it may say more than anybody can read."""
+
 _MOMENT = 1.0  # seconds between the end of its connection and its own
 _WORDS_LIMIT = 64 * 1024
 
@@ -167,9 +170,11 @@ class Child:
             self._poll.modify(self._socket, select.POLLIN | (select.POLLOUT if self._unsent else 0))
 
     def _receive(self) -> None:
+        left = TURN_LIMIT
         try:
-            while not self.closed:
+            while not self.closed and left > 0:
                 data = self._socket.recv(1 << 16)
+                left -= len(data)
                 self._heard.extend(self._frames.feed(data))
                 if not data:
                     self._close_down()
@@ -264,6 +269,7 @@ class Child:
         until = monotonic() + seconds
         while not self.process.exited() and monotonic() < until:
             self.wait(until - monotonic())
+            self._heard.clear()  # nobody listens any more
 
     def _shut(self) -> None:
         self.closed = True

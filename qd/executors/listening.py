@@ -2,8 +2,8 @@
 
 It passes interruptions on as the daemon's timekeeper does in a thread, and with a signal to the main
 thread besides, which ends blocking system calls. It takes no lock that a handler could hold. A job
-whose daemon is gone, or hasn't been heard of for a whole lease, ends with the process: it may be
-running elsewhere by then. May import: function, interruption, orphan, wire, clock, job, registry.
+whose daemon is gone, or hasn't been heard of for most of a lease, ends with the process: it may be
+running elsewhere soon. May import: function, interruption, orphan, wire, clock, errors, job, registry.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from qd.clock import monotonic
+from qd.errors import LeaseLost
 from qd.executors.function import FunctionRun
 from qd.executors.interruption import Interruption
 from qd.executors.orphan import end_group
@@ -29,6 +30,11 @@ from qd.registry import REGISTRY
 
 FOREVER = 3600.0
 """Seconds between two looks when there is nothing to wait for."""
+
+SILENCE = 2 / 3
+"""Part of the lease after which a daemon that says nothing counts as frozen. It may have renewed last half a lease
+before it fell silent, so that the lease ends half a lease after; a sweep that then looks twice takes the job a third
+later. By then this process must have ended."""
 
 WAKE_AGAIN = (0.05, 0.2, 0.5, 1.0, 2.0)
 """Seconds after an interruption at which the main thread gets one more signal: the first may have come
@@ -41,15 +47,17 @@ class Task:
 
     Attributes:
         payload: as the row has it.
-        lease: seconds without a word from the daemon after which it may be another's.
+        patience: seconds without a word from the daemon after which it may be another's soon.
         log: level and format, as they are in the daemon now; None: it has no log of its own.
+        noted: the daemon knows that the handler is about to end the job itself; or the job is over.
     """
 
     job: Job
     run: FunctionRun
     payload: str
-    lease: float
+    patience: float
     log: list[str] | None
+    noted: threading.Event = field(default_factory=threading.Event)
 
 
 class Line:
@@ -92,7 +100,6 @@ class Listener:
         self._main = threading.main_thread().ident or 0
         self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self._task: Task | None = None
-        self._noted = threading.Event()
         self._heard_at = 0.0
         self._wake_at: list[float] = []
 
@@ -108,13 +115,22 @@ class Listener:
 
     def over(self) -> None:
         """The job has ended."""
-        self._task = None
+        task, self._task = self._task, None
+        if task is not None:
+            task.noted.set()
 
     def announce_completion(self, token: str) -> None:
-        """Tells the daemon that the handler is about to end the job itself; returns once it knows."""
-        self._noted.clear()
-        self._line.say("completing", token=token)
-        self._noted.wait()
+        """Tells the daemon that the handler is about to end the job itself; returns once it knows.
+
+        Raises:
+            LeaseLost: the handler has returned: this is a thread that it has left behind.
+        """
+        task = self._task
+        if task is not None and task.job.token == token:
+            self._line.say("completing", token=token)
+            task.noted.wait()
+        if task is None or task.job.token != token or self._task is not task:
+            raise LeaseLost("its handler has returned, so the job is no longer this thread's to complete: roll back")
 
     # ------------------------------------------------------------------ its own
 
@@ -126,7 +142,9 @@ class Listener:
                     self._take(message)
         except OSError:  # a handler has closed all descriptors: the daemon sees it, and ends us
             threading.Event().wait(max(0.0, self._left()))
-            end_group("a handler has closed the connection to the daemon, and nobody has ended this for a whole lease")
+            end_group(
+                "a handler has closed the connection to the daemon, and nobody has ended this for most of a lease"
+            )
         except BaseException as error:  # deaf, it could be stopped by nobody
             end_group(f"the listening thread broke: {type(error).__name__}: {error}")
         if self._task is not None:
@@ -139,13 +157,13 @@ class Listener:
         while not poll.poll(self._patience() * 1000):
             self._wake_again()
             if self._left() <= 0 and not poll.poll(0):  # a handler may have kept us from looking for long
-                end_group("nothing heard from the daemon for a whole lease: the job may be another's by now")
+                end_group("nothing heard from the daemon for most of a lease: the job may be another's soon")
         return self._line.hear()
 
     def _left(self) -> float:
-        """Seconds until the job's lease may have run out without our knowing."""
+        """Seconds until the job may be another's without our knowing."""
         task = self._task
-        return FOREVER if task is None else self._heard_at + task.lease - monotonic()
+        return FOREVER if task is None else self._heard_at + task.patience - monotonic()
 
     def _patience(self) -> float:
         """Seconds until there is something to do though nothing is heard."""
@@ -161,10 +179,11 @@ class Listener:
         task, say = self._task, message["say"]
         if say == "run":
             self._begin(message)
-        elif say == "noted":
-            self._noted.set()
         elif task is None:
             return
+        elif say == "noted":
+            if message["token"] == task.job.token:
+                task.noted.set()
         elif say == "lost":
             task.job.lost.set()
         elif say == "interrupt":
@@ -191,5 +210,5 @@ class Listener:
         began = partial(self._line.say, "began", token=job.token)
         run = FunctionRun(job, handler.function if handler is not None else None, 0.0, began)
         self._wake_at = []
-        self._task = Task(job, run, message["payload"], message["lease"], message["log"])
+        self._task = Task(job, run, message["payload"], message["lease"] * SILENCE, message["log"])
         self._tasks.put(self._task)

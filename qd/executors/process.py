@@ -120,12 +120,15 @@ class ProcessRun:
     def _hear(self, message: Message) -> None:
         """What bears another job's token, from a thread that one has left behind, say, means nothing here."""
         ours = message.get("token") == self._job.token
-        if ours and message.get("entered") is not False:
+        if not ours:
+            return
+        if message.get("entered") is not False:
             self._heard_begin = True
         if message["say"] == "completing":
-            self._job.completed = self._job.completed or ours
-            self._child.say("noted")
-        elif message["say"] == "ended" and ours and self._answer is None:
+            if not self._job.completed:
+                self._child.say("noted", token=self._job.token)
+            self._job.completed = True
+        elif message["say"] == "ended" and self._answer is None:
             self._answer = message
 
     def _pass_on(self) -> None:

@@ -163,6 +163,33 @@ def complete(job: qd.Job) -> None:
         os._exit(1)
 
 
+@qd.handler("complete_later")
+def complete_later(job: qd.Job) -> None:
+    """Leaves a thread behind that completes the job once it is told to, and writes down what came of it."""
+
+    def complete() -> None:
+        while not Path(job.payload["go"]).exists():
+            time.sleep(0.01)
+        try:
+            job.complete(None)
+        except BaseException as error:
+            Path(job.payload["go"]).write_text(type(error).__name__)
+
+    threading.Thread(target=complete).start()
+
+
+@qd.handler("flood")
+def flood(job: qd.Job) -> None:
+    """Says more than anybody can read, whatever is thrown in; inside once the first of it was read."""
+    message = b'{"say": "chat"}'
+    words = (len(message).to_bytes(4, "big") + message) * 100_000
+    os.write(3, words)
+    _inside(job)
+    while True:
+        with contextlib.suppress(BaseException):
+            os.write(3, words)
+
+
 @qd.handler("write_to_daemon")
 def write_to_daemon(job: qd.Job) -> None:
     os.write(3, bytes.fromhex(job.payload))

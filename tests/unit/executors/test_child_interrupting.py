@@ -117,6 +117,13 @@ def test_a_child_that_reads_nothing_holds_nobody_up() -> None:
         assert running.ended().kind is OutcomeKind.TIMEOUT and not is_running(child.process.pid)
 
 
+def test_a_child_that_says_more_than_anybody_can_read_is_ended_all_the_same(tmp_path: Path) -> None:
+    with a_child() as child:
+        running = started(child, "flood", tmp_path / "in", kill_grace=0.3)
+        running.attempt.interrupt(Interruption.TIMEOUT)
+        assert running.ended(60).kind is OutcomeKind.TIMEOUT and not is_running(child.process.pid)
+
+
 def test_programs_that_it_started_get_the_signal_too(tmp_path: Path) -> None:
     with a_child() as child:
         run_in(child, "leave_program", {"inside": str(tmp_path / "left")})
