@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from qd.store.mysql.limits import UNUSED
+from qd.store.mysql.session import IDLE_LONG
 from tests.faults.fleet import Fleet
 from tests.faults.jobs import LEASE, NewJob
 from tests.servers.producers import elapsed, producing
@@ -102,13 +103,13 @@ def test_what_the_replica_never_got_is_lost_and_nothing_but_that(new_pair: NewPa
 
 
 def test_connections_that_the_proxy_cuts_for_idling_are_no_outage(new_pair: NewPair, new_fleet: NewFleet) -> None:
-    pair = new_pair(idle=2.0)
+    pair = new_pair(idle=IDLE_LONG + 1)
     assert pair.proxy.idle < UNUSED
     fleet = new_fleet(pair)
-    for _ in range(3):
+    for _ in range(2):
         fleet.enqueue(*[NewJob(seconds=0.1) for _ in range(20)])
         fleet.until_empty(60)
-        wait_for(elapsed(4), 30, "the proxy to have cut what idles")
+        wait_for(elapsed(IDLE_LONG + 3), 30, "the proxy to have cut what idles")
     assert judged(fleet) == {}
     assert fleet.lines("database.lost") == []
     assert sum(member.daemon.metric("qd_database_reconnects_total") or 0 for member in fleet.members) > 0

@@ -31,8 +31,9 @@ from qd.store.pacing import Pacing
 
 T = TypeVar("T")
 
-IDLE_LONG = 1.0
-"""Seconds without a statement after which a connection that is found dead may have been cut for idling."""
+IDLE_LONG = 10.0
+"""Seconds without a statement after which a connection that is found dead may have been cut for idling: no
+proxy or firewall is set to less, and what dies sooner was ended by somebody."""
 
 KEEPER = "lease keeper"
 
