@@ -23,7 +23,7 @@ from qd.config.model import Config, DatabaseConfig
 from qd.daemon.opener import Opener
 from qd.daemon.tender import Tender, TimekeeperService
 from qd.events import Events, LeasesLeft
-from qd.executors import Attempt, Children, Interruption, Timekeeper
+from qd.executors import Attempt, Children, Timekeeper
 from qd.executors.children import modules_of
 from qd.executors.environment import hide
 from qd.gate import Gate
@@ -153,7 +153,7 @@ class Engine:
         self.retire()
         while self._working() and monotonic() < self._end:
             self._join_workers(min(self._end, monotonic() + 0.05))
-        self._interrupt()
+        self._timekeeper.stop()
         self._join_workers(self._end + AFTER_INTERRUPT)
         closing = min(self._end, monotonic()) + AFTER_INTERRUPT + TO_CLOSE
         for thread in [self._opening, *self._serving]:
@@ -324,10 +324,6 @@ class Engine:
     def _join_workers(self, until: float) -> None:
         for worker in self._workers():
             worker.thread.join(max(0.0, until - monotonic()))
-
-    def _interrupt(self) -> None:
-        for attempt in self._timekeeper.running():
-            attempt.interrupt(Interruption.STOP)
 
     def _grow(self, queues: set[str]) -> None:
         for pool in self._pools:

@@ -25,6 +25,7 @@ class Timekeeper:
 
     def __init__(self, on_stuck: Callable[[Attempt], None] = lambda attempt: None) -> None:
         self._on_stuck = on_stuck
+        self._stopped = False
         self._attempts: dict[Attempt, None] = {}
         self._insisted: set[Attempt] = set()
         self._reported: set[Attempt] = set()
@@ -32,6 +33,14 @@ class Timekeeper:
     def watch(self, attempt: Attempt) -> None:
         """Begins to keep the time of an attempt."""
         self._attempts[attempt] = None
+        if self._stopped:  # looked at after it was added, as `stop` sets it before it looks
+            attempt.interrupt(Interruption.STOP)
+
+    def stop(self) -> None:
+        """The grace has ended: interrupts what runs, and what is on its way to from now on."""
+        self._stopped = True
+        for attempt in self.running():
+            attempt.interrupt(Interruption.STOP)
 
     def forget(self, attempt: Attempt) -> None:
         """Ends it; no error where it wasn't watched."""

@@ -112,7 +112,7 @@ def test_a_job_that_its_child_had_not_begun_is_no_dead_letter_after_a_stop(qd: Q
     qd.write(shutdown={"grace": "0s"}, log={"jobs": "all"})
     daemon, _, job = deaf_child(qd)
     assert daemon.stop() == 0
-    assert qd.sql("SELECT attempts, reserved_by FROM qd_jobs WHERE id = %s", (job,)) == [(0, None)]
+    assert qd.sql("SELECT attempts, reserved_by FROM qd_jobs WHERE id = %s", (job,)) == [(0, None)], daemon.said()
     assert qd.one("SELECT COUNT(*) FROM qd_failed_jobs") == 0 and not qd.ran("start", job)
     assert "not started" in daemon.lines("job.released")[-1]
 

@@ -40,6 +40,17 @@ def test_it_wants_to_be_called_at_the_next_deadline_and_often_enough_for_new_one
     assert keeper.tick(1000.0) == LONGEST_WAIT and keeper.running() == []
 
 
+def test_at_a_stop_what_runs_is_cut_off_and_what_was_on_its_way_is_never_entered() -> None:
+    keeper = Timekeeper()
+    running, late = started(spin), attempt(lambda job: None)
+    keeper.watch(running.attempt)
+    keeper.stop()
+    assert running.ended().kind is OutcomeKind.RELEASED
+    keeper.watch(late)
+    outcome = late.run()
+    assert (outcome.kind, outcome.entered) == (OutcomeKind.RELEASED, False)
+
+
 def test_a_stuck_attempt_is_reported_once() -> None:
     gate = threading.Lock()
     gate.acquire()
