@@ -36,8 +36,15 @@ class Scale:
             cursor.execute("SELECT id FROM qd_jobs LIMIT 1")
             cursor.fetchall()
 
-    def pages(self, act: Callable[[], Any]) -> int:
-        """Index pages that the server touches for an act, once it has nothing to do of its own."""
+    def pages(self, act: Callable[[], Any], times: int = 3) -> int:
+        """Index pages that the server touches for an act, once it has nothing to do of its own.
+
+        The least of some times: what the act leaves behind is purged when the server likes, which only
+        ever adds to what is counted.
+        """
+        return min(self._pages_once(act) for _ in range(times))
+
+    def _pages_once(self, act: Callable[[], Any]) -> int:
         self._until_quiet()
         before = self._read()
         act()
@@ -85,7 +92,7 @@ def scale(own_mariadb: Callable[..., PrivateServer]) -> Iterator[Scale]:
 
 
 def test_claims_of_a_batch_cost_the_same_at_the_first_and_behind_ten_thousand_done(scale: Scale) -> None:
-    scale.bench.add(10_400, due=-100)
+    scale.bench.add(10_800, due=-100)
     scale.hold_snapshot()
     scale.drain(100)
     first = scale.pages(lambda: scale.bench.claim(100))
@@ -120,13 +127,9 @@ def test_twenty_thousand_rows_of_one_moment_are_claimed_at_one_price(scale: Scal
     assert last < first * 1.3, f"{first} pages at first, {last} in the middle"
 
 
-PURGE = 100
-"""Pages that the server's own purge may touch while it is measured."""
-
-
 @pytest.mark.parametrize("load", ["delayed", "reserved", "foreign"])
 def test_a_look_and_a_claim_cost_the_same_beside_fifty_thousand_others(scale: Scale, load: str) -> None:
-    scale.bench.add(30)
+    scale.bench.add(70)
     scale.look()
     before = scale.pages(scale.look), scale.pages(lambda: scale.bench.claim(10))
     columns = {
@@ -139,9 +142,9 @@ def test_a_look_and_a_claim_cost_the_same_beside_fifty_thousand_others(scale: Sc
         f"SELECT 'noop', {columns} FROM {sequence(50_000)}"
     )
     after = scale.pages(scale.look), scale.pages(lambda: scale.bench.claim(10))
-    # a larger index is a level or two deeper, and purge touches pages too; a walk over the others thousands
-    assert after[0] <= before[0] * 2.5 + PURGE, f"look: {before[0]} pages before, {after[0]} after"
-    assert after[1] <= before[1] * 2.5 + PURGE, f"claim: {before[1]} pages before, {after[1]} after"
+    # a larger index is a level or two deeper; a walk over the others is thousands
+    assert after[0] <= before[0] * 2.5 + 30, f"look: {before[0]} pages before, {after[0]} after"
+    assert after[1] <= before[1] * 2.5 + 30, f"claim: {before[1]} pages before, {after[1]} after"
 
 
 def test_the_urgent_lane_is_probed_at_one_price_behind_ten_thousand_done_in_the_next(scale: Scale) -> None:
@@ -151,6 +154,6 @@ def test_the_urgent_lane_is_probed_at_one_price_behind_ten_thousand_done_in_the_
     scale.look()
     (urgent,) = scale.bench.add(1, priority=0)
     taken: list[int] = []
-    cost = scale.pages(lambda: taken.extend(job.id for job in scale.bench.claim(10)))
+    cost = scale.pages(lambda: taken.extend(job.id for job in scale.bench.claim(10)), times=1)
     assert taken == [urgent]
     assert cost < 150, f"{cost} pages for one urgent job"
