@@ -53,9 +53,13 @@ def connection_id(store: SqlStore) -> int:
 def kill(bench: Bench, store: SqlStore) -> None:
     """Ends the store's connection from outside, and waits until it is gone."""
     number = connection_id(store)
-    bench.sql(f"KILL {number}")
-    gone = "SELECT COUNT(*) FROM information_schema.processlist WHERE id = %s"
-    wait_for(lambda: bench.one(gone, number) == 0, 5, "the killed connection to be gone")
+    with bench.stranger(f"KILL {number}") as cursor:
+
+        def gone() -> bool:
+            cursor.execute("SELECT COUNT(*) FROM information_schema.processlist WHERE id = %s", (number,))
+            return bool(cursor.fetchall() == [(0,)])
+
+        wait_for(gone, 5, "the killed connection to be gone")
 
 
 def test_every_setting_is_pinned_and_pinned_again_after_a_reconnect(mariadb_bench: Bench) -> None:
