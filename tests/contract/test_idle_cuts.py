@@ -12,8 +12,9 @@ from qd.events import DatabaseErrorSeen, DatabaseLost, DatabaseRestored, Reconne
 from qd.outcome import Verdict
 from qd.store.mysql import session
 from qd.store.mysql.database import MySqlDatabase
+from qd.store.outage import SLOW
 from tests.contract.bench import Bench, finished
-from tests.support.proxy import FaultProxy
+from tests.support.proxy import FaultProxy, Link
 from tests.support.server import Server
 from tests.support.waiting import wait_for
 
@@ -79,3 +80,22 @@ def test_a_cut_of_an_idle_connection_is_told_of_when_no_other_can_be_opened(benc
         bench.store.look(["default"], full=True)
     assert len(bench.events(DatabaseLost)) == 1
     assert not bench.database.up()
+
+
+def test_a_connection_that_was_cut_in_its_first_statement_after_a_rest_is_told_of(
+    bench: Bench, proxy: FaultProxy
+) -> None:
+    bench.store.look(["default"], full=True)
+    idle()
+
+    def rule(link: Link, statement: bytes) -> str | None:
+        if proxy.cuts:
+            return None
+        came = monotonic()
+        wait_for(lambda: monotonic() - came > SLOW + 0.2, 10, "the statement to have run for a while")
+        return "before"
+
+    proxy.rule = rule
+    bench.store.look(["default"], full=True)
+    assert proxy.cuts == 1
+    assert len(bench.events(DatabaseLost)) == len(bench.events(DatabaseRestored)) == 1

@@ -26,7 +26,7 @@ from qd.store.dialect import MYSQL, Cursor
 from qd.store.mysql.connection import Connection
 from qd.store.mysql.errors import SLOW_TO_HEAL, sort
 from qd.store.mysql.limits import UNUSED
-from qd.store.outage import CROWDED, OutageRecord
+from qd.store.outage import CROWDED, SLOW, OutageRecord
 from qd.store.pacing import Pacing
 
 T = TypeVar("T")
@@ -232,7 +232,8 @@ class MySqlSession:
         """Whether a proxy or firewall has ended a connection that was of no use for a while: everyday life,
         and neither an outage nor trouble, if another can be opened at once."""
         idle = cursor.sent_at - connection.used_at >= IDLE_LONG
-        return idle and isinstance(error, ConnectionLost) and self._dead_on_arrival(cursor, error)
+        at_once = monotonic() - cursor.sent_at < SLOW  # else it was alive, and died in the statement
+        return idle and at_once and isinstance(error, ConnectionLost) and self._dead_on_arrival(cursor, error)
 
     def _open(self, *, lost: bool = True) -> Connection:
         waiting = self._pacing.waiting()
