@@ -13,6 +13,7 @@ from qd.store.mysql.database import MySqlDatabase
 from qd.store.protocol import ClaimPath
 from qd.store.sqlite.database import SqliteDatabase
 from tests.contract.bench import Bench
+from tests.contract.engine_shop import Shop
 from tests.support.server import Server
 
 SERVER_KINDS = ("mariadb", "conditional")
@@ -22,6 +23,14 @@ SERVER_KINDS = ("mariadb", "conditional")
 def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """A fresh database of each kind."""
     made = _sqlite(request) if request.param == "sqlite" else _server(request, request.param)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def shop(bench: Bench) -> Iterator[Shop]:
+    """An engine on each of them, to be started; stopped after the test."""
+    made = Shop(bench)
     yield made
     made.close()
 
