@@ -54,8 +54,9 @@ def test_a_claim_whose_connection_is_killed_in_mid_statement_costs_its_job_nothi
         waits = "SELECT id FROM information_schema.processlist WHERE state LIKE 'Waiting%%' AND info LIKE %s"
         rows = wait_for(lambda: fleet.server.run(waits, ("SELECT id, type, payload%",)), 20, "the claim to wait")
         fleet.server.run(f"KILL {rows[0][0]}")
-        wait_for(lambda: fleet.lines("database.lost"), 20, "the loss to be noticed")
-        cursor.execute("UNLOCK TABLES")
+        wait_for(lambda: rows[0][0] not in connections(fleet), 20, "the killed connection to be gone")
+        cursor.execute("UNLOCK TABLES")  # a worker that has just given up its wait looks at it no sooner
+    wait_for(lambda: fleet.lines("database.lost"), 20, "the loss to be noticed")
     fleet.until_empty(15)
     until_told(fleet, 1)
     settled_well(fleet)
