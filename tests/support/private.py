@@ -187,8 +187,10 @@ class OneProcess(PrivateServer):
 def _reap_with_us(pid: int, folder: Path) -> subprocess.Popen[bytes]:
     """A small process that ends the server when this one dies however: its stdin then ends."""
     script = 'read -r _; kill -9 "$1"; rm -rf "$2"'
+    own = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}  # it is for the server's libc
     return subprocess.Popen(
         ["sh", "-c", script, "reaper", str(pid), str(folder)],
+        env=own,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
