@@ -149,6 +149,8 @@ class OutageRecord:
             since = self._down_since
             if since is None or (self._needs_write and not wrote):
                 return
+            if monotonic() - seconds < since:  # sent before the loss: its answer was on its way already
+                return
             self._last_ended = monotonic()
             if self._needs_write:
                 self._distrusted = self._last_ended

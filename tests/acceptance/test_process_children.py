@@ -117,11 +117,12 @@ def test_many_crashes_leave_nothing_behind(qd: Qd) -> None:
     daemon = qd.start()
     qd.enqueue("poison", 4, how="exit")
     wait_for(lambda: qd.jobs() == 0, 60, "the first crashes")
-    before = footprint(daemon)
+    files, threads = footprint(daemon)
     qd.enqueue("poison", 50, how="exit")
     wait_for(lambda: qd.jobs() == 0, 200, "the other crashes")
     wait_for(lambda: len(children(daemon)) == 2, 20, "new children")
-    assert footprint(daemon) == before and zombies(daemon) == 0
+    more = footprint(daemon)
+    assert more[0] <= files and more[1] <= threads and zombies(daemon) == 0
 
 
 def footprint(daemon: Daemon) -> tuple[int, int]:
