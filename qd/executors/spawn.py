@@ -55,17 +55,20 @@ class Process:
         return self._exited
 
     def signal_group(self, number: int) -> None:
-        """Sends a signal to its process group; to be called only before `reap`."""
+        """Sends a signal to its process group; after `reap` to nobody."""
         if not self._taken:  # else the number may be another's by now
             with suppress(ProcessLookupError, PermissionError):  # gone, or changed to another user
                 os.killpg(self.pid, number)
 
     def reap(self) -> None:
-        """Waits for its end and frees its number."""
+        """Waits for its end and frees its number. Idempotent: a second wait could take the end of another child."""
+        if self._taken:
+            return
         with suppress(ChildProcessError):  # somebody else has done it
             status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
             if not self._exited:
-                self._exited, self.status = True, status
+                self.status = status
+        self._exited = self._taken = True
 
     def end_group(self) -> None:
         """Kills all of its group and reaps it; returns when the group is gone, or at most GROUP_WAIT later."""

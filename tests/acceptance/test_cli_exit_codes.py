@@ -71,18 +71,18 @@ def test_a_closed_pipe_ends_a_list_quietly(rows: ServerShell) -> None:
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_standard_streams_are_as_good_as_dev_null(shell: ServerShell, closed: str) -> None:
-    def code(*args: str) -> int:
+    def ends(code: int, *args: str) -> None:
         argv = ["sh", "-c", f'"$@" {closed}', "sh", *shell.command(*args)]
         ended = subprocess.run(
             argv, input="", capture_output=True, text=True, env=shell.environment(), cwd=shell.folder, timeout=60
         )
         assert "Traceback" not in ended.stderr
-        return ended.returncode
+        assert ended.returncode == code, f"{args}: {ended.stderr}{ended.stdout}"
 
-    assert code("enqueue", "send") == 0
-    assert code("enqueue", "send", "-") == 2
-    assert code("jobs", "delete", "--queue", "default") == 2
-    assert code("jobs", "list") == 0
+    ends(0, "enqueue", "send")
+    ends(2, "enqueue", "send", "-")
+    ends(2, "jobs", "delete", "--queue", "default")
+    ends(0, "jobs", "list")
     assert shell.count() == 1
 
 

@@ -120,9 +120,9 @@ def test_a_crash_just_before_a_stop_counts_as_one() -> None:
         crashed(run.run(), "exited with status 7", None)
 
 
-def test_a_child_over_its_memory_limit_is_killed_and_the_job_says_so() -> None:
+def test_a_child_over_its_memory_limit_is_killed_and_the_job_says_so(tmp_path: Path) -> None:
     with a_child() as child:
-        outcome = run_in(child, "wait", {"inside": "/dev/null", "how": "sleep"}, memory=1 << 20)
+        outcome = run_in(child, "wait", {"inside": str(tmp_path / "in"), "how": "sleep"}, memory=1 << 20)
         crashed(outcome, "MiB of memory, more than the queue's memory: 1MiB; killed", "SIGKILL")
 
 

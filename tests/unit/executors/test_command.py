@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from qd.clock import monotonic
 from qd.executors import Attempt
 from qd.executors.command import CommandRun
+from qd.executors.spawn import Process, start
 from qd.outcome import OutcomeKind, Reason
 from tests.unit.executors.jobs import command, job
 
@@ -197,3 +199,14 @@ def test_a_status_that_nobody_kept_is_a_failed_attempt_that_says_so() -> None:
         signal.signal(signal.SIGCHLD, before)
     assert outcome.kind is OutcomeKind.FAILED
     assert outcome.error is not None and "taken by somebody else" in outcome.error
+
+
+def test_a_second_reap_takes_no_other_childs_end() -> None:
+    process = Process(start(("true",), {"PATH": os.environ["PATH"]}, {}))
+    process.reap()
+    other = subprocess.Popen(("false",))
+    process.pid = other.pid  # as if the system had given the number away again
+    process.reap()
+    process.signal_group(signal.SIGKILL)
+    assert other.wait(10) == 1
+    process.close()
