@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import signal
 import time
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,10 @@ BLIND_WAIT = 0.02
 
 GROUP_WAIT = 1.0
 """Seconds that killed members of a process group get to be gone."""
+
+SPARE_NUMBERS = 64
+"""Descriptors that other threads may open between a look at them and a program's start; a new one takes the
+lowest number that is free."""
 
 _DEFAULTED = [number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP)]
 
@@ -162,21 +167,20 @@ def start(argv: Sequence[str], environ: Mapping[str, str], descriptors: Mapping[
         OSError, ValueError: see `spawn`.
     """
     actions = [(os.POSIX_SPAWN_DUP2, ours, number) for number, ours in descriptors.items()]
-    kept = descriptors.keys()
-    actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable() if fd not in kept]  # type: ignore[misc]
+    actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in _all_numbers() if fd not in descriptors]  # type: ignore[misc]
     return os.posix_spawnp(
         argv[0], list(argv), dict(environ), file_actions=actions, setsid=True, setsigmask=[], setsigdef=_DEFAULTED
     )
 
 
-def _inheritable() -> list[int]:
-    """What a library has opened without close-on-exec; Python itself never does."""
-    found = []
-    for name in os.listdir("/dev/fd"):
-        with suppress(OSError):  # the listing's own descriptor, or one closed meanwhile
-            if int(name) > 2 and os.get_inheritable(int(name)):
-                found.append(int(name))
-    return found
+def _all_numbers() -> range:
+    """Every descriptor above the standard ones that is open, or that another thread may open in this moment.
+
+    Python closes its own on exec; a library (the database driver's C code) may not, and what it opens after we have
+    looked would be the program's too. Closing a number that isn't open is no error, within the system's limit.
+    """
+    highest = max(map(int, os.listdir("/dev/fd")), default=2)
+    return range(3, min(highest + SPARE_NUMBERS, resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
 
 
 def above(number: int, fd: int) -> int:
