@@ -9,16 +9,18 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from qd.backoff import Backoff
 from qd.config import load_config
 from qd.config.model import Config
 from qd.errors import TransactionFailed
-from qd.job import NewJob
+from qd.job import NewJob, plain
 from qd.store import open_session
-from qd.store.callers.enqueue import enqueue, enqueue_many
+from qd.store.callers.enqueue import ROWS, checked, enqueue, insert
+from qd.store.callers.new_row import NewRow
 from qd.store.dialect import Cursor
 from qd.waking import wake
 
@@ -87,12 +89,34 @@ class Client:
             wake(queue)
         return job_id
 
-    def enqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
-        """Adds many jobs in one transaction, committed; their ids in order. See `qd.enqueue_many`."""
-        given = list(jobs)
-        ids = self._committed(lambda cursor: enqueue_many(cursor, given))
-        wake(*{job.queue for job in given if not job.delay})
-        return ids
+    @overload
+    def enqueue_many(self, jobs: Iterable[NewJob]) -> list[int]: ...
+    @overload
+    def enqueue_many(self, jobs: Iterable[NewJob], *, each: Callable[[list[int]], object]) -> None: ...
+    def enqueue_many(
+        self, jobs: Iterable[NewJob], *, each: Callable[[list[int]], object] | None = None
+    ) -> list[int] | None:
+        """Adds many jobs, committed: in one transaction, or with `each` in one for every 1,000.
+
+        Without `each` all of them are held until the commit, to be sent again should the server undo it.
+        With it, and an iterator such as a generator, a thousand are held at a time, and any number needs
+        the same memory. What was committed stays if a later job, the iterator or `each` raises.
+
+        Args:
+            jobs: as for `qd.enqueue_many`.
+            each: called with the ids of each thousand, in order, when they are committed.
+
+        Returns:
+            The ids in order; None with `each`, which has got them.
+        """
+        rows = iter(checked(jobs))
+        if each is None:
+            return self._insert(list(rows), 0)
+        first = 0
+        while batch := list(islice(rows, ROWS)):
+            each(self._insert(batch, first))
+            first += len(batch)
+        return None
 
     def drain(self, queues: Sequence[str]) -> WorkReport:
         """Runs jobs of these queues here until none is ready; delayed ones aren't waited for.
@@ -111,7 +135,7 @@ class Client:
         """
         from qd.daemon.work import drain
 
-        return drain(self._config, [queues] if isinstance(queues, str) else queues)
+        return drain(self._config, [plain(queue) for queue in ([queues] if isinstance(queues, str) else queues)])
 
     def close(self) -> None:
         """Closes the connection; the next call would open a new one."""
@@ -125,6 +149,12 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    def _insert(self, rows: list[NewRow], first: int) -> list[int]:
+        """Inserts rows in one transaction and wakes the daemons; `first` is the first one's number."""
+        ids = self._committed(lambda cursor: [job_id for made in insert(cursor, rows, first=first) for job_id in made])
+        wake(*{row.queue for row in rows if not row.waits})
+        return ids
 
     def _committed(self, work: Callable[[Cursor], T]) -> T:
         with self._lock:

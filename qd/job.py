@@ -21,6 +21,14 @@ OWN_PREFIX = "qd."
 """Types that begin so are qd's own: no user may enqueue one."""
 
 
+def plain(name: str) -> str:
+    """The text itself of any kind of `str`: a member of an Enum is one, but shows as `Class.MEMBER`.
+
+    What is no `str` comes back as it is, to be refused by who checks it.
+    """
+    return str.__str__(name) if isinstance(name, str) else name
+
+
 @dataclass(frozen=True, slots=True)
 class ClaimedJob:
     """A row of qd_jobs as a claim took it.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from json import dumps, loads  # as they are now: a handler's module may put others in their place
+from json import JSONEncoder, dumps, loads  # as they are now: a handler's module may put others in their place
 from typing import Any, NoReturn
 
 from qd.errors import BadInput
@@ -20,6 +20,7 @@ MAX_DEPTH = 31
 MAX_DIGITS = 308
 """Digits of an integer that is let in; MySQL's JSON_VALID refuses what a double can't hold."""
 
+_encoded = JSONEncoder(allow_nan=False).encode  # what `dumps(allow_nan=False)` makes anew for each value
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _TOO_MANY_DIGITS = re.compile(rf"(?<![0-9])[0-9]{{{MAX_DIGITS + 1}}}")
 _STRUCTURE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|([\[{])|([\]}])', re.DOTALL)
@@ -43,14 +44,14 @@ def encode(value: Any) -> str:
     if isinstance(value, RawJson):
         return checked(value)
     try:
-        text = dumps(value, allow_nan=False)
+        text = _encoded(value)
     except RecursionError:
         raise BadInput(_DEEP) from None
     except (TypeError, ValueError) as refused:
         raise BadInput(f"payload: not JSON: {_line(refused)}") from None
     _check_depth(text)
     _check_digits(text)
-    if _ESCAPED_SURROGATE.search(text):
+    if "\\u" in text and _ESCAPED_SURROGATE.search(text):
         _check_surrogates(value)
     return text
 
@@ -64,7 +65,7 @@ def checked(text: str) -> str:
     _check_depth(text)
     decode(text)
     _check_digits(text)
-    return str(text)
+    return str.__str__(text)
 
 
 def decode(raw: str | bytes) -> Any:
@@ -94,7 +95,7 @@ _DEEP = f"payload: nested over {MAX_DEPTH} levels deep; every supported server t
 
 
 def _check_depth(text: str) -> None:
-    if text.count("[") + text.count("{") <= MAX_DEPTH:
+    if len(text) <= 2 * MAX_DEPTH or text.count("[") + text.count("{") <= MAX_DEPTH:
         return
     depth = 0
     for found in _STRUCTURE.finditer(text):

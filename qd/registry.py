@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from qd.errors import HandlerError
-from qd.job import NAME_PATTERN, OWN_PREFIX, Job
+from qd.job import NAME_PATTERN, OWN_PREFIX, Job, plain
 
 Function = Callable[[Job], "str | None"]
 F = TypeVar("F", bound=Callable[..., object])
@@ -85,9 +85,10 @@ def handler(name: str, queues: Sequence[str] | None = None) -> Callable[[F], F]:
     Raises:
         HandlerError: the name is not allowed, or a second handler has it.
     """
+    expected = None if queues is None else tuple(map(plain, queues))
 
     def register(function: F) -> F:
-        REGISTRY.add(Handler(name, function=function, queues=tuple(queues) if queues is not None else None))  # type: ignore[arg-type]
+        REGISTRY.add(Handler(plain(name), function=function, queues=expected))  # type: ignore[arg-type]
         return function
 
     return register

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime
+from itertools import repeat
 from pathlib import Path
 
 import click
@@ -18,9 +19,6 @@ from qd.errors import BadInput, Refused
 from qd.job import PRIORITIES, NewJob
 from qd.payload import RawJson, checked
 from qd.store.callers.new_row import new_row
-
-BATCH = 1000
-"""Jobs that are committed together with --count."""
 
 MOST = 10_000_000
 
@@ -143,11 +141,13 @@ def _send(cli: Cli, job: NewJob, at: datetime | None, count: int) -> None:
             return
         if at is not None:
             job.delay = max(0.0, (at - cli.opened.now()).total_seconds())
-        with progress("enqueuing", count) as done:
-            for first in range(0, count, BATCH):
-                ids = client.enqueue_many([job] * min(BATCH, count - first))
+        with progress("enqueuing", count, prints=True) as done:
+
+            def told(ids: list[int]) -> None:
                 _print(ids)
                 done(len(ids))
+
+            client.enqueue_many(repeat(job, count), each=told)
 
 
 def _print(ids: list[int]) -> None:

@@ -133,20 +133,25 @@ def confirm(count: int, act: str, yes: bool) -> bool:
 
 
 @contextmanager
-def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
+def progress(label: str, total: int, *, prints: bool = False) -> Iterator[Callable[[int], None]]:
     """A progress bar on stderr while a long act runs, where stderr is a terminal.
+
+    Args:
+        prints: the act writes lines to stdout meanwhile. Where those scroll by on a terminal they are
+            the progress, and a bar would be drawn through them.
 
     Yields:
         A function that says how many more are done.
     """
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or (prints and sys.stdout.isatty()):
         yield lambda done: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    # rich would otherwise send what is printed meanwhile to its own console, which is stderr
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
         task = bar.add_task(label, total=total)
         yield lambda done: bar.advance(task, done)
 

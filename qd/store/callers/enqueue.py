@@ -1,15 +1,16 @@
 """Enqueuing inside the caller's own transaction: the job commits or rolls back with its rows.
 
-Only the caller's cursor is used; nothing here commits, rolls back or connects. Everything is
-checked before anything is written. May import: the pure modules and this package.
+Only the caller's cursor is used; nothing here commits, rolls back or connects. What is at hand whole
+is checked before anything is written, what an iterator gives before its statement is sent.
+May import: the pure modules and this package.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, overload
 
 from qd.errors import BadInput
 from qd.job import NewJob
@@ -24,6 +25,7 @@ ROWS = 1000
 _ROWS_PREPARED = 50  # the driver's time grows with the square of the placeholders
 _LARGE = 65536  # bytes; below this no server's max_allowed_packet is asked for
 _STATEMENT = 4096  # bytes that a statement has beside its rows
+_SQLITE_MOST = 1 << 24  # bytes of rows that are held at once; each is a statement
 _COLUMNS = "queue, type, payload, priority, unique_key, max_attempts"
 _SQLITE_NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
 _SQLITE_AFTER = "strftime('%Y-%m-%d %H:%M:%f', 'now', %s)"
@@ -66,44 +68,86 @@ def enqueue(
     jobs, own = table("qd_jobs", database), CallersCursor(cursor)
     if own.sqlite:
         return _insert_sqlite(own, jobs, row)
-    if row.size() > _LARGE:
+    if row.most() > _LARGE:
         _check_size(row, _packet(own), "")
     with _utc(own, needed=row.waits):
         return _insert_one(own, jobs, row)
 
 
-def enqueue_many(cursor: Any, jobs: Iterable[NewJob], *, database: str | None = None) -> list[int]:
+@overload
+def enqueue_many(cursor: Any, jobs: Iterable[NewJob], *, database: str | None = None) -> list[int]: ...
+@overload
+def enqueue_many(
+    cursor: Any, jobs: Iterable[NewJob], *, each: Callable[[list[int]], object], database: str | None = None
+) -> None: ...
+def enqueue_many(
+    cursor: Any,
+    jobs: Iterable[NewJob],
+    *,
+    each: Callable[[list[int]], object] | None = None,
+    database: str | None = None,
+) -> list[int] | None:
     """Adds many jobs to the transaction of `cursor`, with one statement for 1,000 rows.
 
-    In each thousand those without a unique key are inserted first. On a connection that
-    autocommits each statement is a transaction of its own.
+    From an iterator, such as a generator, a statement's jobs are taken at a time and none is kept, so
+    that any number needs the same memory; with `each` the ids aren't kept either. The iterator may use
+    the connection between two statements, but not this cursor. In each thousand those without a unique
+    key are inserted first. On a connection that autocommits each statement is a transaction of its own.
 
     Args:
         cursor: as for `enqueue`.
-        jobs: `qd.NewJob`s.
+        jobs: `qd.NewJob`s. A list or another collection is checked whole before the first statement.
+        each: called after each statement with the ids of its jobs, in their order: progress.
         database: as for `enqueue`.
 
     Returns:
-        The ids, in the order of `jobs`; that of the holder for each unique key that is taken.
+        The ids, in the order of `jobs`; that of the holder for each unique key that is taken. None
+        with `each`, which has got them all.
 
     Raises:
-        BadInput: one of them can't be right; the line says which, nothing was written.
-        Exception: the driver's own errors, untouched.
+        BadInput: one of them can't be right; the line says which. Of a collection nothing was written,
+            of an iterator the statements before are part of your transaction: roll back.
+        Exception: the driver's own errors and those of the iterator and of `each`, untouched.
     """
-    rows = [_numbered(number, job) for number, job in enumerate(jobs)]
+    made = insert(cursor, checked(jobs), database=database)
+    if each is None:
+        return [job_id for ids in made for job_id in ids]
+    for ids in made:
+        each(ids)
+    return None
+
+
+def checked(jobs: Iterable[NewJob]) -> Iterable[NewRow]:
+    """The rows of these jobs: a list, all of them checked, or for an iterator another, which checks as it goes.
+
+    Raises:
+        BadInput: one of them can't be right; the line says which, counted from 0. At once for a collection.
+    """
+    rows = (_numbered(number, job) for number, job in enumerate(jobs))
+    return list(rows) if isinstance(jobs, Collection) else rows
+
+
+def insert(cursor: Any, rows: Iterable[NewRow], *, database: str | None = None, first: int = 0) -> Iterator[list[int]]:
+    """Adds rows to the transaction of `cursor` while it is iterated; the ids of each statement's rows.
+
+    Args:
+        first: the number of the first row, for what `BadInput` says.
+    """
     name, own = table("qd_jobs", database), CallersCursor(cursor)
     if own.sqlite:
-        return [_insert_sqlite(own, name, row) for row in rows]
-    if not rows:
-        return []
+        for chunk in _chunks(rows, _SQLITE_MOST, ROWS):
+            yield [_insert_sqlite(own, name, row) for row in chunk]
+        return
+    if isinstance(rows, Sequence) and not rows:
+        return
     packet, step = _settings(own, "max_allowed_packet", "auto_increment_increment")
-    for number, row in enumerate(rows):
-        _check_size(row, packet, f"job {number}: ")
-    with _utc(own, needed=any(row.waits for row in rows)):
-        ids: list[int] = []
-        for chunk in _chunks(rows, packet, _ROWS_PREPARED if own.prepares else ROWS):
-            ids += _insert_chunk(own, name, chunk, step)
-        return ids
+    fitting = _fitting(rows, packet, first)
+    if isinstance(rows, Sequence):
+        fitting = iter(list(fitting))
+    for chunk in _chunks(fitting, packet - _STATEMENT, _ROWS_PREPARED if own.prepares else ROWS):
+        with _utc(own, needed=any(row.waits for row in chunk)):
+            ids = _insert_chunk(own, name, chunk, step)
+        yield ids  # with the session as it was: what runs now is the caller's
 
 
 def _numbered(number: int, job: NewJob) -> NewRow:
@@ -113,17 +157,31 @@ def _numbered(number: int, job: NewJob) -> NewRow:
         raise BadInput(f"job {number}: {refused}") from None
 
 
-def _chunks(rows: Sequence[NewRow], packet: int, most: int) -> Iterator[list[NewRow]]:
-    """Parts that are one statement each: at most so many rows, and under max_allowed_packet."""
+def _fitting(rows: Iterable[NewRow], packet: int, first: int) -> Iterator[NewRow]:
+    for number, row in enumerate(rows, first):
+        if row.most() + _STATEMENT > packet:
+            _check_size(row, packet, f"job {number}: ")
+        yield row
+
+
+def _chunks(rows: Iterable[NewRow], room: int, most: int) -> Iterator[list[NewRow]]:
+    """Parts that are one statement each: at most so many rows, and bytes unless a row alone has more."""
     chunk: list[NewRow] = []
-    room = packet - _STATEMENT
+    left = room
     for row in rows:
-        if chunk and (len(chunk) == most or row.size() > room):
+        size = row.most()
+        if size > left:
+            size = row.size()
+        if chunk and size > left:
             yield chunk
-            chunk, room = [], packet - _STATEMENT
+            chunk, left = [], room
         chunk.append(row)
-        room -= row.size()
-    yield chunk
+        left -= size
+        if len(chunk) == most:  # sent before another is asked for, who may be long in coming
+            yield chunk
+            chunk, left = [], room
+    if chunk:
+        yield chunk
 
 
 def _insert_chunk(own: CallersCursor, jobs: str, rows: list[NewRow], step: int) -> list[int]:
@@ -185,9 +243,24 @@ def _insert(own: CallersCursor, jobs: str, rows: list[NewRow], or_holder: str = 
     lines, params = [], []
     for row in rows:
         due, due_params = _due(row) if waits else ("", ())
-        lines.append(f"(%s, %s, %s, %s, %s, %s{due})")
-        params += [*row.values, *due_params]
+        if len(rows) == 1:
+            lines.append(f"(%s, %s, %s, %s, %s, %s{due})")
+            params += [*row.values, *due_params]
+        else:
+            line, values = _line(row)
+            lines.append(f"({line}{due})")
+            params += [*values, *due_params]
     own.execute(f"INSERT INTO {jobs} ({columns}) VALUES {', '.join(lines)}{or_holder}", params)
+
+
+def _line(row: NewRow) -> tuple[str, tuple[Any, ...]]:
+    """One of many rows, its names and numbers written out: drivers take longer for a placeholder than the server does
+    for the row. A checked name has nothing in it that means anything inside quotes."""
+    limit = "NULL" if row.max_attempts is None else row.max_attempts
+    line = f"'{row.queue}', '{row.type}', %s, {row.priority}"
+    if row.unique_key is None:
+        return f"{line}, NULL, {limit}", (row.payload,)
+    return f"{line}, %s, {limit}", (row.payload, row.unique_key)
 
 
 def _due(row: NewRow) -> tuple[str, tuple[Any, ...]]:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, NamedTuple
 
 from qd.errors import BadInput
 from qd.job import NAME_PATTERN, OWN_PREFIX, PRIORITIES, NewJob
@@ -23,11 +22,12 @@ LATEST = datetime(2038, 1, 19, tzinfo=timezone.utc)
 
 _NAME = re.compile(NAME_PATTERN)
 _ESCAPED = re.compile(rb"[\x00\n\r\x1a\"'\\]")
+_REST = 200  # bytes that the other columns and the punctuation take at most
+_NUMBERS = frozenset(PRIORITIES.values())
 
 
-@dataclass(frozen=True, slots=True)
-class NewRow:
-    """The values of a row of qd_jobs.
+class NewRow(NamedTuple):
+    """The values of a row of qd_jobs: exact `str` and `int`, nobody's subclasses, whose text could be another.
 
     Attributes:
         delay: seconds from the database's now; 0.0 with `at` None: due at once.
@@ -51,12 +51,18 @@ class NewRow:
     @property
     def values(self) -> tuple[Any, ...]:
         """For the columns queue, type, payload, priority, unique_key, max_attempts."""
-        return (self.queue, self.type, self.payload, self.priority, self.unique_key, self.max_attempts)
+        return self[:6]
+
+    def most(self) -> int:
+        """Bytes that it can't add more than to a statement; `size()` or above it, and cheap to know."""
+        key = len(self.unique_key) * 4 if self.unique_key else 0
+        # what is escaped takes two bytes, what isn't ASCII at most four
+        return len(self.payload) * (2 if self.payload.isascii() else 4) + key + len(self.queue) + len(self.type) + _REST
 
     def size(self) -> int:
         """Bytes that it adds to a statement at most, with what the driver escapes."""
         raw = self.payload.encode() + (self.unique_key or "").encode()
-        return len(raw) + len(_ESCAPED.findall(raw)) + len(self.queue) + len(self.type) + 200
+        return len(raw) + len(_ESCAPED.findall(raw)) + len(self.queue) + len(self.type) + _REST
 
 
 def new_row(job: NewJob, at: datetime | None = None) -> NewRow:
@@ -82,8 +88,10 @@ def new_row(job: NewJob, at: datetime | None = None) -> NewRow:
 
 
 def _name(field: str, value: object, longest: int) -> str:
-    if isinstance(value, str) and _NAME.fullmatch(value) and len(value) <= longest:
-        return str(value)
+    if isinstance(value, str):
+        text = str.__str__(value)  # `str()` of an Enum's member is its name
+        if len(text) <= longest and _NAME.fullmatch(text):
+            return text
     raise _refused(field, value, f"1 to {longest} of the characters A-Z a-z 0-9 _ . : -")
 
 
@@ -95,10 +103,12 @@ def _type(value: object) -> str:
 
 
 def _priority(value: object) -> int:
-    if isinstance(value, str) and value in PRIORITIES:
-        return PRIORITIES[value]
-    if isinstance(value, int) and not isinstance(value, bool) and value in PRIORITIES.values():
-        return int(value)
+    if isinstance(value, str):
+        number = PRIORITIES.get(str.__str__(value))
+    else:
+        number = int.__index__(value) if isinstance(value, int) and not isinstance(value, bool) else None
+    if number in _NUMBERS:
+        return number
     raise _refused("priority", value, ", ".join(f"{name} ({number})" for name, number in PRIORITIES.items()))
 
 
@@ -106,24 +116,27 @@ def _unique_key(value: object) -> str | None:
     if value is None:
         return None
     # a blank at the end doesn't count in a comparison: the second of `a` and `a ` would vanish
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_UNIQUE_KEY or value.endswith(" "):
+    text = str.__str__(value) if isinstance(value, str) else ""
+    if not 0 < len(text) <= MAX_UNIQUE_KEY or text.endswith(" "):
         raise _refused("unique_key", value, f"1 to {MAX_UNIQUE_KEY} characters, the last no blank, or None")
     try:
-        value.encode()
+        text.encode()
     except UnicodeEncodeError:
         raise _refused("unique_key", value, "text that UTF-8 can hold") from None
-    return str(value)
+    return text
 
 
 def _max_attempts(value: object) -> int | None:
     if value is None:
         return None
-    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 65535:
-        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= (number := int.__index__(value)) <= 65535:
+        return number
     raise _refused("max_attempts", value, "1 to 65535, or None for the queue's")
 
 
 def _delay(value: object) -> float:
+    if (type(value) is int or type(value) is float) and value == 0:
+        return 0.0  # nearly all jobs: no clock is asked
     allowed = f"seconds (0 or more) or a timedelta, until {LATEST:%Y-%m-%d} at most"
     if isinstance(value, timedelta):
         seconds = value.total_seconds()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime, timedelta, timezone
+from enum import Enum
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import qd
 from qd.config.model import Config, DatabaseConfig, QueueConfig, WorkerConfig
 from qd.errors import BadInput, ConfigError, ConnectionLost, SetupWrong
 from qd.events import Events
+from qd.registry import REGISTRY
 from qd.store import open_database
 from qd.store.protocol import Filter, JobRow
 from qd.waking import WakeSocket
@@ -43,6 +45,15 @@ def ear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WakeSocket]
     monkeypatch.setenv("QD_RUNTIME_DIR", str(tmp_path / "run"))
     with closing(WakeSocket()) as ear:
         yield ear
+
+
+def count(config: Config) -> int:
+    """Jobs that anybody sees."""
+    store = open_database(config.database, Events()).store("test")
+    try:
+        return store.count_jobs(Filter())[0]
+    finally:
+        store.close()
 
 
 def rows(config: Config) -> list[JobRow]:
@@ -78,6 +89,56 @@ def test_many_jobs_are_one_transaction(client: qd.Client, config: Config, ear: W
     with pytest.raises(BadInput, match="job 1: type"):
         client.enqueue_many([qd.NewJob("t"), qd.NewJob("a b")])
     assert len(rows(config)) == 30
+
+
+def test_with_each_every_thousand_is_committed_when_it_is_told(
+    client: qd.Client, config: Config, ear: WakeSocket
+) -> None:
+    told: list[int] = []
+    seen: list[tuple[int, int]] = []
+
+    def each(ids: list[int]) -> None:
+        told.extend(ids)
+        seen.append((len(ids), count(config)))
+
+    assert client.enqueue_many((qd.NewJob("t", n, queue="mails") for n in range(2100)), each=each) is None
+    assert seen == [(1000, 1000), (1000, 2000), (100, 2100)]
+    assert told == sorted(set(told)) and len(told) == 2100
+    assert wait_for(ear.read, 5, "the wake") == {"mails"}
+
+
+def test_with_each_a_bad_job_leaves_what_was_told_and_no_more(client: qd.Client, config: Config) -> None:
+    told: list[int] = []
+    with pytest.raises(BadInput, match=r"^job 1500: type: "):
+        client.enqueue_many((qd.NewJob("t" if n != 1500 else "a b") for n in range(3000)), each=told.extend)
+    assert count(config) == len(told) == 1000
+
+
+def test_a_bad_job_in_a_list_is_found_before_the_first_thousand_is_sent(client: qd.Client, config: Config) -> None:
+    jobs = [qd.NewJob("t") for _ in range(1500)] + [qd.NewJob("a b")]
+    for each in ({}, {"each": lambda ids: None}):
+        with pytest.raises(BadInput, match=r"^job 1500: type: "):
+            client.enqueue_many(jobs, **each)
+    assert count(config) == 0
+
+
+def test_a_bad_job_of_an_iterator_leaves_nothing_where_all_is_one_transaction(
+    client: qd.Client, config: Config
+) -> None:
+    with pytest.raises(BadInput, match=r"^job 1500: type: "):
+        client.enqueue_many(qd.NewJob("t" if n != 1500 else "a b") for n in range(3000))
+    assert count(config) == 0
+
+
+def test_a_payload_over_the_servers_packet_is_named_by_its_jobs_own_number(
+    own_mariadb: Callable[..., Server],
+) -> None:
+    server = own_mariadb("--max-allowed-packet=1M")
+    config, told = Config(database=server.config(server.new_database())), list[int]()
+    jobs = (qd.NewJob("t", "x" * 1_048_000 if n == 1001 else n) for n in range(1002))
+    with qd.Client(config) as client, pytest.raises(BadInput, match=r"^job 1001: payload: "):
+        client.enqueue_many(jobs, each=told.extend)
+    assert count(config) == len(told) == 1000
 
 
 def test_a_taken_unique_key_returns_its_holder(client: qd.Client) -> None:
@@ -139,6 +200,29 @@ def test_drain_runs_what_is_ready_here_and_leaves_what_is_delayed(client: qd.Cli
     assert sorted(seen) == [0, 1, 2, 3, 4]
     assert (report.succeeded, report.failed) == (5, 0)
     assert [row.id for row in rows(config)] == [later, other]
+
+
+def test_members_of_an_enum_name_queues_and_types_everywhere(client: qd.Client, config: Config) -> None:
+    class Name(str, Enum):
+        MAILS = "mails"
+        SEND = "sent_by_enum"
+
+    seen: list[str] = []
+    qd.handler(Name.SEND, queues=[Name.MAILS])(lambda job: seen.append(f"{job.queue} {job.type}"))
+    try:
+        client.enqueue(Name.SEND, queue=Name.MAILS)
+        client.enqueue_many([qd.NewJob(Name.SEND, queue=Name.MAILS), qd.NewJob("sent_by_enum", queue="mails")])
+        report = client.drain([Name.MAILS])
+        assert client.drain(Name.MAILS).succeeded == 0
+        handler = REGISTRY.get("sent_by_enum")
+        assert handler and [f"{name!s}" for name in (handler.name, *(handler.queues or ()))] == [
+            "sent_by_enum",
+            "mails",
+        ]
+    finally:
+        REGISTRY.remove("sent_by_enum")
+    assert seen == ["mails sent_by_enum"] * 3
+    assert (report.succeeded, count(config)) == (3, 0)
 
 
 def test_a_client_is_made_from_a_file(tmp_path: Path) -> None:
