@@ -27,6 +27,7 @@ from qd.events.database import (
     DatabaseLost,
     DatabaseRestored,
     Reconnected,
+    TransactionEnded,
 )
 from qd.events.jobs import (
     ENDINGS,
@@ -92,6 +93,7 @@ __all__ = [
     "ReloadApplied",
     "ReloadRefused",
     "StaleReclaimed",
+    "TransactionEnded",
     "TypeUnknown",
     "WatchdogWithheld",
     "WorkerReplaced",

@@ -38,6 +38,14 @@ class Reconnected(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class TransactionEnded(Event):
+    """Metrics only. How many statements it had, its COMMIT counted; `committed`: it had one that was answered."""
+
+    statements: int
+    committed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimPathChosen(Event):
     NAME: ClassVar[str | None] = "database.claim_path_chosen"
     claim_path: str

@@ -96,6 +96,8 @@ QUEUE_WORKERS = Spec("qd_queue_workers", "gauge", ("queue",), "Threads that serv
 DATABASE_UP = Spec("qd_database_up", "gauge", (), "1 while the database answers")
 DATABASE_ERRORS = Spec("qd_database_errors_total", "counter", ("kind",), "Errors of the database by kind")
 RECONNECTS = Spec("qd_database_reconnects_total", "counter", (), "Connections that were opened again")
+STATEMENTS = Spec("qd_database_statements_total", "counter", (), "Statements that were sent, COMMITs counted")
+COMMITS = Spec("qd_database_commits_total", "counter", (), "Transactions that were committed")
 OLDEST_RUNNING = Spec(
     "qd_oldest_running_job_seconds", "gauge", ("queue",), "Seconds that the longest running job runs; 0 where none does"
 )
@@ -110,7 +112,8 @@ BUILD_INFO = Spec(
 CATALOGUE: tuple[Spec, ...] = (
     QUEUE_JOBS, OLDEST_READY, PAUSED, LAST_REFRESH, REFRESH_INTERVAL,
     CLAIMED, JOB_ATTEMPTS, DEAD_LETTERED, RECLAIMED, DURATION, WAIT, ATTEMPTS_PER_JOB, CLAIM_DURATION,
-    EXTENSIONS, WORKERS, QUEUE_WORKERS, DATABASE_UP, DATABASE_ERRORS, RECONNECTS, OLDEST_RUNNING,
+    EXTENSIONS, WORKERS, QUEUE_WORKERS, DATABASE_UP, DATABASE_ERRORS, RECONNECTS, STATEMENTS, COMMITS,
+    OLDEST_RUNNING,
     RELOAD_OK, BUILD_INFO,
 )  # fmt: skip
 """All of them, in the order of the page."""

@@ -88,6 +88,8 @@ class Metrics:
         self._renewals = _children(self._counter(catalogue.EXTENSIONS), RENEWALS)
         self._errors = _children(self._counter(catalogue.DATABASE_ERRORS), ERROR_KINDS)
         self._reconnects = self._counter(catalogue.RECONNECTS).inc
+        self._statements = self._counter(catalogue.STATEMENTS).inc
+        self._commits = self._counter(catalogue.COMMITS).inc
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         GCCollector(registry=self.registry)
@@ -144,6 +146,7 @@ class Metrics:
             events.LeasesExtended: self._extended,
             events.DatabaseErrorSeen: self._error,
             events.Reconnected: self._reconnected,
+            events.TransactionEnded: self._sent,
         }
 
     def __call__(self, event: Event) -> None:
@@ -196,6 +199,11 @@ class Metrics:
 
     def _error(self, event: events.DatabaseErrorSeen) -> None:
         self._errors[event.kind if event.kind in self._errors else "other"](1)
+
+    def _sent(self, event: events.TransactionEnded) -> None:
+        self._statements(event.statements)
+        if event.committed:
+            self._commits(1)
 
     def _reconnected(self, event: events.Reconnected) -> None:
         self._reconnects(1)

@@ -11,7 +11,16 @@ import threading
 
 from qd.clock import monotonic
 from qd.errors import DataRefused, ReadOnlyServer, ServerBusy, SetupWrong, StoreError, TransactionFailed
-from qd.events import DatabaseErrorSeen, DatabaseLost, DatabaseRestored, Event, Events, Problem, Reconnected
+from qd.events import (
+    DatabaseErrorSeen,
+    DatabaseLost,
+    DatabaseRestored,
+    Event,
+    Events,
+    Problem,
+    Reconnected,
+    TransactionEnded,
+)
 
 NEVER_WAIT = frozenset({"poller", "lease keeper"})
 """Connections whose statements are short and wait for nobody's rows: where these are slow the
@@ -175,6 +184,10 @@ class OutageRecord:
     def reopened(self, connection: str) -> None:
         """A session has a new connection in place of one that was lost."""
         self._events.publish(Reconnected(connection))
+
+    def sent(self, statements: int, *, committed: bool) -> None:
+        """A transaction has ended, after so many statements."""
+        self._events.publish(TransactionEnded(statements, committed))
 
     def _tell(self, error: StoreError, event: Event | None) -> None:
         self._events.publish(DatabaseErrorSeen(error.kind))

@@ -98,18 +98,19 @@ def connector_flavour(*, pure: bool = False) -> str:
     return "c" if mysql.connector.HAVE_CEXT and not pure else "pure"
 
 
-def connect(config: DatabaseConfig, name: str, *, pure: bool = False) -> Connection:
+def connect(config: DatabaseConfig, name: str, *, pure: bool = False, autocommit: bool = False) -> Connection:
     """Opens and pins a connection.
 
     Args:
         name: seen in performance_schema as program_name.
         pure: True takes the driver's Python flavour even where its C extension loads.
+        autocommit: each statement is a transaction of its own.
 
     Raises:
         StoreError: sorted by errno.
     """
     where = f"connecting to {address(config)} as {config.user}"
-    arguments = _arguments(config, name, pure)
+    arguments = {**_arguments(config, name, pure), "autocommit": autocommit}
     try:
         raw = _open(arguments)
     except Exception as error:  # the driver raises more than its own errors; sorted, not swallowed
@@ -155,7 +156,6 @@ def _arguments(config: DatabaseConfig, name: str, pure: bool) -> dict[str, Any]:
         "connection_timeout": limits.connect,
         "read_timeout": limits.statement,
         "write_timeout": limits.statement,
-        "autocommit": False,
         "charset": "utf8mb4",
         "collation": "utf8mb4_bin",
         "allow_local_infile": False,

@@ -8,7 +8,7 @@ from qd.events import Events
 from qd.store.mysql.connection import Connection, connect, connector_flavour
 from qd.store.mysql.errors import sort
 from qd.store.mysql.paths import Paths
-from qd.store.mysql.session import MySqlSession
+from qd.store.mysql.session import READING, MySqlSession
 from qd.store.outage import OutageRecord
 from qd.store.protocol import ClaimPath, ServerInfo
 from qd.store.schema import check_compatible, migrate
@@ -81,7 +81,7 @@ class MySqlDatabase(SqlDatabase):
         return MySqlSession(name, lambda: self._connect(name), self._record, self._opened)
 
     def _connect(self, name: str) -> Connection:
-        return connect(self._config, name, pure=self._pure)
+        return connect(self._config, name, pure=self._pure, autocommit=name in READING)
 
     def _opened(self, connection: Connection, first: bool) -> None:
         """Another server may answer now, and the marks may lie above what it has."""

@@ -42,11 +42,16 @@ LASTING = frozenset({KEEPER, "poller"})
 each use, so that none that rests keeps one from another that has an end to write."""
 
 
+READING = frozenset({"poller", "sampler"})
+"""Sessions that ask one question at a time, for as long as a daemon is idle: each is a transaction of its own, with
+no COMMIT to be sent behind it."""
+
+
 class WatchedCursor:
     """The connection's cursor during one transaction, with what is needed to judge a failure."""
 
     def __init__(self, connection: Connection) -> None:
-        self._cursor = connection.cursor
+        self._cursor, self._commit = connection.cursor, connection.commit
         self.statements = 0
         self.wrote = False
         self.in_driver = False
@@ -70,6 +75,13 @@ class WatchedCursor:
         self.sent_at = monotonic()
         self._cursor.execute(sql, params)
         self.in_driver = False
+
+    def commit(self) -> None:
+        """Commits; whoever asks for the last statement still sees what came before it."""
+        self.statements += 1
+        self.in_driver = True
+        self.sent_at = monotonic()
+        self._commit()
 
     def fetchone(self) -> Any:
         """The next row, or None."""
@@ -124,6 +136,7 @@ class MySqlSession:
         self._connection: Connection | None = None
         self._pacing = Pacing()
         self.urgent = name == KEEPER
+        self._reading = name in READING
         self._first = True
 
     def transaction(self, work: Callable[[Cursor], T]) -> T:
@@ -169,17 +182,21 @@ class MySqlSession:
     def _once(self, connection: Connection, cursor: WatchedCursor, work: Callable[[Cursor], T], reads: bool) -> T:
         started, in_commit = monotonic(), False
         try:
+            if self._reading and not reads:
+                cursor.execute("START TRANSACTION")
             result = work(cursor)
-            in_commit = cursor.in_driver = True
-            cursor.sent_at = monotonic()
-            connection.commit()
+            if not (self._reading and reads):
+                in_commit = True
+                cursor.commit()
         except Exception as error:  # all of them: each ends the transaction, and is raised again
+            self._record.sent(cursor.statements, committed=False)
             raise self._ended(connection, cursor, error, in_commit) from error
         except BaseException:  # an interrupt may have hit in the middle of an answer
             self.close()
             raise
         connection.used_at = monotonic()
         self._pacing.succeeded()
+        self._record.sent(cursor.statements, committed=in_commit)
         self._record.succeeded(self.name, monotonic() - started, wrote=cursor.wrote and not reads)
         if self.name not in LASTING and self._record.crowded():
             self.close()

@@ -36,6 +36,7 @@ class SqliteCursor:
     def __init__(self, cursor: sqlite3.Cursor) -> None:
         self._cursor = cursor
         self.in_driver = False
+        self.statements = 0
 
     @property
     def rowcount(self) -> int:
@@ -47,6 +48,7 @@ class SqliteCursor:
 
     def execute(self, sql: str, params: Sequence[Any] = ()) -> None:
         """Runs one statement."""
+        self.statements += 1
         self.in_driver = True
         self._cursor.execute(translated(sql), tuple(params))
         self.in_driver = False
@@ -108,10 +110,12 @@ class SqliteSession:
             result = work(cursor)
             cursor.execute("COMMIT")
         except Exception as error:  # all of them: each ends the transaction, and is raised again
+            self._record.sent(cursor.statements, committed=False)
             raise self._ended(cursor, error, monotonic() - started) from error
         except BaseException:  # an interrupt may have hit in the middle of a statement
             self.close()
             raise
+        self._record.sent(cursor.statements, committed=True)
         self._record.succeeded(self.name, monotonic() - started, wrote=begin != "BEGIN")
         return result
 
