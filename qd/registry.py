@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from qd.errors import HandlerError
-from qd.job import NAME_PATTERN, OWN_PREFIX, Job, plain
+from qd.job import NAME_PATTERN, OWN_PREFIX, Job, OwnType, plain
 
 Function = Callable[[Job], "str | None"]
 F = TypeVar("F", bound=Callable[..., object])
@@ -42,7 +42,7 @@ class Registry:
         """
         if not isinstance(handler.name, str) or not re.fullmatch(NAME_PATTERN, handler.name) or len(handler.name) > 128:
             raise HandlerError(f"handler {handler.name!r}: a name has 1 to 128 of the characters A-Z a-z 0-9 _ . : -")
-        if handler.name.startswith(OWN_PREFIX):
+        if handler.name.startswith(OWN_PREFIX) and not isinstance(handler.name, OwnType):
             raise HandlerError(f"handler {handler.name!r}: names beginning with {OWN_PREFIX!r} are qd's own")
         if handler.name in self._handlers:
             raise HandlerError(f"handler {handler.name!r} is registered twice; each type has one handler")

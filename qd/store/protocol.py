@@ -96,6 +96,18 @@ class Store(Protocol):
         """
         ...
 
+    def turn_over(self, settlements: Sequence[Settlement], claim: Claim) -> tuple[list[Verdict], list[ClaimedJob]]:
+        """`settle` and `claim` in one transaction, with one COMMIT; all of it is done or nothing.
+
+        Where they can't be done together (an end isn't ours to write any more, a server whose claims are
+        several transactions) the ends alone are written and nothing is claimed: call `claim` then.
+
+        Raises:
+            StoreError: call `settle` with the same settlements, then `resolve`: an outcome that is unknown is
+                found out for both halves, each by its tokens.
+        """
+        ...
+
     def renew(self, leases: Sequence[HeldLease]) -> list[Renewal]:
         """Renews what isn't locked by others; results in order. Has no condition on time."""
         ...
@@ -242,6 +254,24 @@ class AdminStore(Protocol):
 
     def now(self) -> datetime:
         """The database's now, UTC."""
+        ...
+
+    def own_queues(self, prefix: str) -> list[str]:
+        """Names of qd's own queues that begin so and have rows, posts and dead letters too, or a daemon's row."""
+        ...
+
+    def clear_own(self, queue: str) -> int:
+        """Removes all that one of qd's own queues has, whatever its state, and the rows of daemons that serve it
+        alone; how many rows of jobs, posts and dead letters that were. Raises Refused for any other queue."""
+        ...
+
+    def rows_read(self) -> int | None:
+        """Rows and index entries that the server has read for this store's connection so far, this question's
+        among them; None: it doesn't tell."""
+        ...
+
+    def settings(self) -> dict[str, str]:
+        """What decides how dear a commit is, and the isolation of qd's sessions, by the database's own names."""
         ...
 
     def inspect(self) -> list[Finding]:

@@ -48,13 +48,13 @@ def live(cursor: Cursor, dialect: Dialect) -> list[DaemonRow]:
     return [
         DaemonRow(
             as_text(row[0]), as_text(row[1]), row[2], as_text(row[3]),
-            _names(row[4]), _names(row[5]), dialect.moment(row[6]), dialect.moment(row[7]),
+            names_in(row[4]), names_in(row[5]), dialect.moment(row[6]), dialect.moment(row[7]),
         )
         for row in cursor.fetchall()
     ]  # fmt: skip
 
 
-def _names(value: Any) -> tuple[str, ...]:
+def names_in(value: Any) -> tuple[str, ...]:
     """A JSON list of names; anything else (another version's) counts as no names."""
     try:
         names = json.loads(as_text(value))

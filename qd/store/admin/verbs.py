@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TypeVar, cast
 
 from qd.errors import BadInput, DataRefused, Refused, StoreError, TransactionFailed
 from qd.outcome import Verdict
-from qd.store.admin import dead_letters, inspection, jobs
+from qd.store.admin import dead_letters, inspection, jobs, measures, own
 from qd.store.claim.candidate import POST
 from qd.store.dialect import Cursor, Dialect, Session
+from qd.store.listed import chunks
 from qd.store.protocol import DaemonRow, FailedRow, Filter, Finding, JobRow, StaleRow, Store
 from qd.store.settle.texts import as_text
 from qd.store.tending import live
@@ -134,6 +136,36 @@ class AdminVerbs:
     def inspect(self) -> list[Finding]:
         """See AdminStore."""
         return inspection.inspect(self._session)
+
+    def own_queues(self, prefix: str) -> list[str]:
+        """See AdminStore."""
+        own.refuse_foreign(prefix)
+        return self._look(lambda cursor, _: own.own_queues(cursor, prefix))
+
+    def clear_own(self, queue: str) -> int:
+        """See AdminStore."""
+        own.refuse_foreign(queue)
+        jobs_gone, letters_gone = (self._cleared(table, queue) for table in own.TABLES)
+        for daemon in self._look(lambda cursor, _: own.daemons_of(cursor, queue)):
+            self._store().withdraw(daemon)
+        return jobs_gone + letters_gone
+
+    def rows_read(self) -> int | None:
+        """See AdminStore."""
+        return measures.rows_read(self._session)
+
+    def settings(self) -> dict[str, str]:
+        """See AdminStore."""
+        return measures.settings(self._session)
+
+    def _cleared(self, table: str, queue: str) -> int:
+        """Deletes all rows of a table in one of qd's own queues; how many."""
+        count = 0
+        while ids := self._look(lambda cursor, _: own.found(cursor, table, queue)):
+            for some in chunks(ids, own.DELETED_AT_ONCE):
+                self._act(partial(own.delete, table=table, queue=queue, ids=some))
+            count += len(ids)
+        return count
 
     def _store(self) -> Store:
         """The other half of the class that inherits this one."""

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
 from qd.errors import BadInput
-from qd.job import NAME_PATTERN, OWN_PREFIX, PRIORITIES, NewJob
+from qd.job import NAME_PATTERN, OWN_PREFIX, PRIORITIES, NewJob, OwnType
 from qd.payload import encode
 
 MAX_QUEUE, MAX_TYPE, MAX_UNIQUE_KEY = 64, 128, 191
@@ -97,7 +97,7 @@ def _name(field: str, value: object, longest: int) -> str:
 
 def _type(value: object) -> str:
     name = _name("type", value, MAX_TYPE)
-    if name.startswith(OWN_PREFIX):
+    if name.startswith(OWN_PREFIX) and not isinstance(value, OwnType):
         raise _refused("type", value, f"names beginning with {OWN_PREFIX!r} are qd's own")
     return name
 
