@@ -10,7 +10,6 @@ import click
 
 from qd.cli import ending, paging
 from qd.cli.context import Cli, pass_cli
-from qd.cli.status import place
 from qd.cli.terminal import safe, show_json
 from qd.config.model import Config
 from qd.duration import spell
@@ -79,7 +78,7 @@ def _run(cli: Cli, offline: bool, tell: Callable[[Finding], None]) -> bool:
         for finding in of_database(cli):
             tell(finding)
     except OutOfReach as error:
-        tell(Finding("FAIL", "database", f"{error.how} at {place(cli)}: {error}"))
+        tell(Finding("FAIL", "database", f"{error.how} at {cli.config.database.place}: {error}"))
         return True
     return False
 
@@ -203,9 +202,9 @@ def of_database(cli: Cli) -> Iterator[Finding]:
     except (ConnectionLost, ReadOnlyServer, ServerBusy) as error:
         raise OutOfReach(error) from error
     except QdError as error:
-        yield Finding("FAIL", "database", f"{error} ({place(cli)})")
+        yield Finding("FAIL", "database", f"{error} ({cli.config.database.place})")
         return
-    yield Finding("ok", "server", f"{info.server} at {place(cli)}")
+    yield Finding("ok", "server", f"{info.server} at {cli.config.database.place}")
     yield from of_connector(info.connector)
     yield from of_schema(state)
     if not state.version:

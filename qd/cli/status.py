@@ -117,17 +117,9 @@ def look(cli: Cli) -> Picture:
         [depths[name] for name in sorted(depths)],
         cli.store.daemons(),
         cli.database.info(),
-        place(cli),
+        cli.config.database.place,
         frozenset(cli.config.queues),
     )
-
-
-def place(cli: Cli) -> str:
-    """Where the database is, without secrets."""
-    where = cli.config.database
-    if where.driver == "sqlite":
-        return where.path
-    return f"{where.unix_socket or f'{where.host}:{where.port}'}/{where.name}"
 
 
 def _watch(cli: Cli, every: float) -> None:

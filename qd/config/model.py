@@ -84,6 +84,13 @@ class DatabaseConfig(Section):
 
     _origin: Origin = PrivateAttr(default=Origin())
 
+    @property
+    def place(self) -> str:
+        """Where it is, for people: the file, or the server's address and the database's name."""
+        if self.driver == "sqlite":
+            return self.path
+        return f"{self.unix_socket or f'{self.host}:{self.port}'}/{self.name}"
+
 
 class CommandConfig(Section):
     argv: Annotated[tuple[str, ...], Program()]

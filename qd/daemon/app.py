@@ -27,13 +27,13 @@ from qd.daemon.leaving import leave, leave_at_once
 from qd.daemon.notify import Notifier
 from qd.daemon.reload import Reloads, Say, Withheld, needs_engine, said
 from qd.daemon.signals import Signals, install
-from qd.daemon.source import Source
+from qd.daemon.source import ConfigSource, Source
 from qd.daemon.stacks import show_stacks
 from qd.daemon.stop import Stop
 from qd.daemon.supervisor import Supervisor
 from qd.daemon.watchdog import Proof, Watchdog
 from qd.errors import ConfigError, HandlerError, QdError, SetupWrong, StoreError
-from qd.events import DaemonFailed, DaemonReady, DaemonStarted, Events, Problem
+from qd.events import DaemonFailed, DaemonReady, DaemonStarted, Events, Listener, Problem
 from qd.executors.environment import scrub
 from qd.log import LogListener, setup_logging
 from qd.metrics import Metrics
@@ -47,6 +47,9 @@ EX_OK, EX_CANT, EX_SOFTWARE, EX_CONFIG = 0, 1, 70, 78
 
 FIRST_COUNT = 10.0
 """Seconds that READY waits for the first count of the rows, where the database answers."""
+
+Hold = Callable[[str | None], None]
+"""Keeps the daemon from claiming until it returns; is told the address of its pages, or None. A stop must end it."""
 
 
 class CannotStart(Exception):
@@ -66,16 +69,30 @@ def run(path: str | None) -> int:
     Returns:
         The exit status: 0 after SIGTERM or SIGINT, 1, 70 or 78 as docs/operations.md says.
     """
-    signals, notifier = install(), Notifier()
+    install()
     try:
         source = Source(path)
         config = source.read()
     except ConfigError as error:
         print(*error.problems, sep="\n", file=sys.stderr)
         return EX_CONFIG
+    return serve(source, config)
+
+
+def serve(source: ConfigSource, config: Config, *listeners: Listener, hold: Hold = lambda address: None) -> int:
+    """Runs the daemon with a configuration that was read; what `run` does, and whoever brings his own source.
+
+    Args:
+        listeners: told of every event, beside the log and the metrics.
+        hold: called right before the engine starts, when all else was done and seen to work.
+
+    Returns:
+        The exit status, as `run`.
+    """
+    signals, notifier = install(), Notifier()
     log = setup_logging(config.log)
-    events = Events(log, on_fault=lambda error: _record("a listener of events failed", error))
-    daemon = Daemon(signals, notifier, source, events, log)
+    events = Events(log, *listeners, on_fault=lambda error: _record("a listener of events failed", error))
+    daemon = Daemon(signals, notifier, source, events, log, hold)
     return daemon.end(_status_of(lambda: daemon.run(config), events))
 
 
@@ -98,9 +115,11 @@ def _record(message: str, error: BaseException) -> None:
 class Daemon:
     """All parts of the process, by name."""
 
-    def __init__(self, signals: Signals, notifier: Notifier, source: Source, events: Events, log: LogListener) -> None:
+    def __init__(
+        self, signals: Signals, notifier: Notifier, source: ConfigSource, events: Events, log: LogListener, hold: Hold
+    ) -> None:
         self._signals, self._notifier, self._source = signals, notifier, source
-        self._events, self._log = events, log
+        self._events, self._log, self._hold = events, log, hold
         self._pulse = Pulse("main loop", FIRST_COUNT + 120)
         self._engines = Engines(events, Engine)
         self._proof = Proof(lambda: [self._pulse, *self._engines.pulses()])
@@ -143,6 +162,9 @@ class Daemon:
 
     def _begin(self, setup: Setup, supervisor: Supervisor) -> None:
         answers = self._ask(setup)
+        self._hold(self._http.address if self._http else None)
+        if self._signals.stop_asked():
+            return
         self._engines.start(setup)
         if answers:
             self._await_first_count()

@@ -7,10 +7,25 @@ May import: config.
 from __future__ import annotations
 
 import os
+from typing import Protocol
 
 from qd.config import find_config, load_config
 from qd.config.model import Config
 from qd.config.password import CREDENTIAL
+
+
+class ConfigSource(Protocol):
+    """Where a configuration is read from.
+
+    Attributes:
+        file: its name, for the log.
+    """
+
+    file: str
+
+    def read(self) -> Config:
+        """The configuration as it is now. Raises ConfigError."""
+        ...
 
 
 class Source:
