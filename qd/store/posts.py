@@ -17,6 +17,9 @@ from qd.store.moments import written
 POST_DUE = "2038-01-19 03:14:07.999999"
 """The last moment that a TIMESTAMP can tell."""
 
+TOGETHER = 100
+"""Queues whose posts are looked at by one statement."""
+
 PROBE_QUEUE = "qd.probe"
 """Where the probe for SKIP LOCKED has its rows."""
 
@@ -28,24 +31,36 @@ def post_key(priority: int) -> str:
 
 def ensure_posts(cursor: Cursor, queues: Sequence[str]) -> int:
     """Puts back what is missing or was moved; MySQL and MariaDB only."""
-    return sum(_put(cursor, queue, priority) for queue in queues for priority in _wrong(cursor, queue))
-
-
-def _wrong(cursor: Cursor, queue: str) -> list[int]:
-    """Priorities whose post isn't as it should be."""
-    keys = [post_key(priority) for priority in PRIORITIES.values()]
-    cursor.execute(
-        "SELECT unique_key, type, lane, priority, available_at FROM qd_jobs "
-        "WHERE unique_queue = %s AND unique_key IN (%s, %s, %s, %s)",
-        (queue, *keys),
-    )
-    found = {str(key): (type_, lane, priority, written(due)) for key, type_, lane, priority, due in cursor.fetchall()}
-    foreign = {key for key, row in found.items() if row[0] != POST}  # a user's job has the key: no post there
-    return [
-        priority
-        for priority in PRIORITIES.values()
-        if post_key(priority) not in foreign and found.get(post_key(priority)) != (POST, 0, priority, POST_DUE)
+    wrong = [
+        lane for first in range(0, len(queues), TOGETHER) for lane in _wrong(cursor, queues[first : first + TOGETHER])
     ]
+    return sum(_put(cursor, queue, priority) for queue, priority in wrong)
+
+
+def _wrong(cursor: Cursor, queues: Sequence[str]) -> list[tuple[str, int]]:
+    """Queues and priorities whose post isn't as it should be; one statement, for it is asked again and again."""
+    keys = {post_key(priority): priority for priority in PRIORITIES.values()}
+    cursor.execute(
+        "SELECT unique_queue, unique_key, type, lane, priority, available_at "
+        "FROM qd_jobs FORCE INDEX (qd_jobs_unique) "
+        f"WHERE unique_queue IN ({', '.join(['%s'] * len(queues))}) AND unique_key IN (%s, %s, %s, %s)",
+        (*queues, *keys),
+    )
+    found = {
+        (str(queue), str(key)): (type_, lane, priority, written(due))
+        for queue, key, type_, lane, priority, due in cursor.fetchall()
+    }
+    return [
+        (queue, priority)
+        for queue in queues
+        for key, priority in keys.items()
+        if not _stands(found.get((queue, key)), priority)
+    ]
+
+
+def _stands(row: tuple[object, ...] | None, priority: int) -> bool:
+    """Whether a lane's post is right, or can't be: a user's job has its key."""
+    return row is not None and (row[0] != POST or row == (POST, 0, priority, POST_DUE))
 
 
 def _put(cursor: Cursor, queue: str, priority: int) -> int:

@@ -12,6 +12,7 @@ from qd.events import DatabaseLost, Reconnected
 from qd.store.dialect import Cursor
 from qd.store.mysql.limits import UNUSED
 from tests.contract.bench import Bench
+from tests.contract.recording import RecordingSession, explained
 from tests.support.waiting import wait_for
 
 
@@ -48,3 +49,27 @@ def test_a_connection_that_was_long_unused_is_replaced_in_silence(mariadb_bench:
     bench.store.now()
     assert session.connected() is not old
     assert bench.events(DatabaseLost) == [] and bench.events(Reconnected) == []
+
+
+def test_the_posts_of_many_queues_are_looked_after_by_one_statement_that_reads_no_other_row(
+    server_bench: Bench,
+) -> None:
+    server_bench.add(3000, queue="q1")
+    queues = [f"q{number}" for number in range(40)]
+    store = server_bench.new_store("recorded")
+    store.ensure_posts(queues)
+    session: Any = RecordingSession(store._session)
+    store._session = session
+    assert store.ensure_posts(queues) == 0
+    (looked,) = session.sent
+    (line,) = explained(server_bench, looked)
+    assert (line["key"], line["type"]) == ("qd_jobs_unique", "range")
+    assert int(line["rows"]) <= 4 * len(queues) + 10, line
+
+
+def test_posts_of_more_queues_than_one_statement_takes_are_put_back(server_bench: Bench) -> None:
+    queues = [f"q{number}" for number in range(230)]
+    assert server_bench.store.ensure_posts(queues) == 4 * 230
+    server_bench.sql("DELETE FROM qd_jobs WHERE queue IN ('q0', 'q99', 'q100', 'q229') AND priority = 1")
+    assert server_bench.store.ensure_posts(queues) == 4
+    assert server_bench.store.ensure_posts(queues) == 0
