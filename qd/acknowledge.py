@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from qd.backoff import Backoff
 from qd.batch import Done
 from qd.clock import monotonic
-from qd.errors import DataRefused, StoreError, TransactionFailed
+from qd.errors import ConnectionLost, DataRefused, StoreError, TransactionFailed
 from qd.events import (
     AttemptEnded,
     Event,
@@ -32,10 +32,14 @@ from qd.gate import Gate
 from qd.job import ClaimedJob
 from qd.lease import Lease, LeaseKeeper
 from qd.outcome import Action, Outcome, OutcomeKind, Reason, Settlement, Verdict
-from qd.store.protocol import HeldLease, Renewal, Store
+from qd.store.protocol import Claim, HeldLease, Renewal, Store
 
 AGAIN = Backoff(base=0.05, factor=2.0, cap=1.5, jitter=0.5)
 """Between tries to write an end: in an outage each thread calls for its server about once a second."""
+
+IN_DOUBT = Backoff(base=0.02, factor=2.0, cap=0.5, jitter=0.5)
+"""The same while a claim's COMMIT is unanswered: nobody renews those leases, and they must be given back before
+another daemon's sweep, once the database has returned, has looked twice."""
 
 PATIENT_TRIES = 10
 """Tries, some 7 seconds, after which a log line says what is waited for."""
@@ -44,6 +48,11 @@ HELD_UP = (
     "its thread waits for its row, which somebody has locked: a handler that calls job.complete() must "
     "commit or roll back before it returns"
 )
+
+Written = tuple[Lease, Settlement, Verdict | None]
+"""An end, and what the store found; None: it could not be written."""
+
+Write = Callable[[Sequence[Settlement]], list[Verdict | None]]
 
 FAILURES: dict[OutcomeKind, type[JobFailed]] = {OutcomeKind.TIMEOUT: JobTimedOut}
 
@@ -60,21 +69,65 @@ class Acknowledger:
 
     def settle(self, done: Sequence[Done]) -> None:
         """Writes the ends of these jobs, however long it takes; says each verdict once."""
-        done = [(lease, settlement) for lease, settlement in done if not lease.lost.is_set()]
-        if not done:
-            return
-        for lease, _ in done:
+        self.tell(self.write(done))
+
+    def write(self, done: Sequence[Done]) -> list[Written]:
+        """Writes the ends of these jobs, however long it takes; what came of them is still to be told."""
+        return self._written(self._ours(done), self._until_written)
+
+    def write_and_claim(self, done: Sequence[Done], claim: Claim) -> tuple[list[Written], list[ClaimedJob] | None]:
+        """The same, and in the same transaction the next claim; the jobs are None where none was made.
+
+        The ends come first: where the two can't be committed together nothing is claimed.
+        """
+        claimed: list[ClaimedJob] | None = None
+
+        def together(settlements: Sequence[Settlement]) -> list[Verdict | None]:
+            nonlocal claimed
+            try:
+                verdicts, claimed = self._store.turn_over(settlements, claim)
+                return list(verdicts)
+            except StoreError as error:  # said and counted where the connection is
+                unknown = isinstance(error, ConnectionLost) and error.outcome_unknown
+                return self._until_written(settlements, IN_DOUBT if unknown else AGAIN)
+            except Exception as error:  # a bug: said, and as little a reason to run the work again as an outage
+                self._events.publish(Problem("claiming behind an end", f"{type(error).__name__}: {error}"))
+                return self._until_written(settlements)
+
+        ours = self._ours(done)
+        return (self._written(ours, together), claimed) if ours else ([], None)
+
+    def _ours(self, done: Sequence[Done]) -> list[Done]:
+        ours = [one for one in done if not one[0].lost.is_set()]
+        for lease, _ in ours:
             lease.settling = True
-        verdicts = self._write([settlement for _, settlement in done])
-        for (lease, settlement), verdict in zip(done, verdicts, strict=True):
+        return ours
+
+    def _written(self, ours: list[Done], write: Write) -> list[Written]:
+        if not ours:
+            return []
+        verdicts = write([settlement for _, settlement in ours])
+        return [(*one, verdict) for one, verdict in zip(ours, verdicts, strict=True)]
+
+    def tell(self, written: Sequence[Written]) -> None:
+        """Says what came of these ends, and drops their leases."""
+        late = self._gate.late()  # what isn't written by then stays held: the stop tells of it
+        self._keeper.drop([lease for lease, _, verdict in written if verdict is not None or not late])
+        for lease, settlement, verdict in written:
             if verdict is Verdict.LOST:
                 lease.lose(self._events, "settle")
             elif verdict is not None:
-                for event in told(settlement, verdict):
-                    self._events.publish(event)
-        late = self._gate.late()  # what isn't written by then stays held: the stop tells of it
-        kept = [lease for (lease, _), verdict in zip(done, verdicts, strict=True) if verdict is None and late]
-        self._keeper.drop([lease for lease, _ in done if lease not in kept])
+                self._tell(settlement, verdict)
+
+    def _tell(self, settlement: Settlement, verdict: Verdict) -> None:
+        job, outcome = settlement.job, settlement.outcome
+        if settlement.action is Action.FINISH:  # nearly all are
+            self._events.publish(
+                JobSucceeded(job.id, job.queue, job.type, job.attempt, outcome.seconds, outcome.result)
+            )
+            return
+        for event in told(settlement, verdict):
+            self._events.publish(event)
 
     def reconcile(self, lease: Lease, held_up: Callable[[], None] = lambda: None) -> Renewal | None:
         """What has become of the row, read and renewed under the lease's token.
@@ -111,7 +164,7 @@ class Acknowledger:
             self._events.publish(Problem(f"job {job.id}", f"its row wasn't read: {type(error).__name__}: {error}"))
             return None
 
-    def _write(self, settlements: Sequence[Settlement]) -> list[Verdict | None]:
+    def _until_written(self, settlements: Sequence[Settlement], again: Backoff = AGAIN) -> list[Verdict | None]:
         failures = refusals = bugs = 0
         while True:
             self._turn()
@@ -138,11 +191,11 @@ class Acknowledger:
             failures += 1
             if self._gate.late():
                 return [None] * len(settlements)
-            self._gate.pause(AGAIN.delay(failures))
+            self._gate.pause(again.delay(failures))
 
     def _one_by_one(self, settlements: Sequence[Settlement]) -> list[Verdict | None]:
         """What is wrong may be about one row only, which must not hold up the others."""
-        return [verdict for one in settlements for verdict in self._write([one])]
+        return [verdict for one in settlements for verdict in self._until_written([one])]
 
     def _given_up(self, settlement: Settlement, why: str) -> list[Verdict | None]:
         """It would go wrong for ever, and its thread with it: its lease runs out, the sweep decides."""

@@ -51,24 +51,24 @@ class Batch:
         with self._lock:
             return self._waiting.popleft() if self._waiting else None
 
-    def add(self, done: Done) -> None:
-        """A job has ended and waits for its settlement to be written."""
+    def add(self, done: Done) -> list[Done]:
+        """A job has ended and waits for its settlement to be written, no longer than ACKNOWLEDGE_WITHIN.
+
+        Returns:
+            what is due by now; it is the caller's. Nothing once all have started: then `take_done` is near.
+        """
         with self._lock:
             if not self._done:
                 self._done_since = monotonic()
             self._done.append(done)
+            if not self._waiting or monotonic() - self._done_since < ACKNOWLEDGE_WITHIN:
+                return []
+            due, self._done = self._done, []
+            return due
 
     def take_done(self) -> list[Done]:
         """All that waits to be written; it is the caller's now."""
         with self._lock:
-            done, self._done = self._done, []
-            return done
-
-    def take_done_if_due(self) -> list[Done]:
-        """The same, once the first of it has waited ACKNOWLEDGE_WITHIN or nothing waits to start."""
-        with self._lock:
-            if not self._done or (self._waiting and monotonic() - self._done_since < ACKNOWLEDGE_WITHIN):
-                return []
             done, self._done = self._done, []
             return done
 
@@ -82,10 +82,10 @@ class Batch:
 
     def take_unstarted(self, *, all_of_it: bool = False) -> list[Lease]:
         """Jobs that should have started by now, or all that haven't; they are the caller's now."""
+        overdue = self._start_within is not None and monotonic() - self._claimed_at > self._start_within
+        if not (overdue or all_of_it):
+            return []
         with self._lock:
-            overdue = self._start_within is not None and monotonic() - self._claimed_at > self._start_within
-            if not self._waiting or not (overdue or all_of_it):
-                return []
             unstarted, self._waiting = list(self._waiting), deque()
             return unstarted
 

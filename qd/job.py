@@ -35,9 +35,39 @@ def plain(name: str) -> str:
     return str.__str__(name) if isinstance(name, str) else name
 
 
-@dataclass(frozen=True, slots=True)
+class Loss:
+    """Whether a lease is lost. An Event is made of it only for who asks for one: few handlers do, and it is dear."""
+
+    __slots__ = ("_event", "_happened")
+    _making = threading.Lock()
+
+    def __init__(self) -> None:
+        self._happened = False
+        self._event: threading.Event | None = None
+
+    def is_set(self) -> bool:
+        """Whether it has happened."""
+        return self._happened
+
+    def set(self) -> None:
+        """It has, for good."""
+        self._happened = True  # before the look for an event, as `event` looks here after it has made one
+        if self._event is not None:
+            self._event.set()
+
+    def event(self) -> threading.Event:
+        """The Event that is set the moment it happens; the same one each time."""
+        with self._making:
+            if self._event is None:
+                self._event = threading.Event()
+                if self._happened:
+                    self._event.set()
+            return self._event
+
+
+@dataclass(slots=True)
 class ClaimedJob:
-    """A row of qd_jobs as a claim took it.
+    """A row of qd_jobs as a claim took it; never changed (but not frozen: thousands a second are made).
 
     Attributes:
         attempt: the number of this attempt, from 1; the claim has already spent it.
@@ -93,7 +123,6 @@ class Job:
         max_attempts: the limit that holds for this job.
         enqueued_at: when it was enqueued, UTC.
         token: the claim's `reserved_by`, a fence for effects elsewhere.
-        lost: set the moment the lease is known to be lost: stop, nothing you do will be settled.
     """
 
     id: int
@@ -107,8 +136,13 @@ class Job:
     token: str
     deadline: float = field(repr=False)
     finish: Callable[[Any, Job], bool] = field(repr=False)
-    lost: threading.Event = field(default_factory=threading.Event, repr=False)
+    loss: Loss = field(default_factory=Loss, repr=False)
     completed: bool = field(default=False, repr=False)
+
+    @property
+    def lost(self) -> threading.Event:
+        """Set the moment the lease is known to be lost: stop, nothing you do will be settled."""
+        return self.loss.event()
 
     def remaining(self) -> float:
         """Seconds until the job's time-out; 0.0 when it has passed."""

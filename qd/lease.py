@@ -14,7 +14,7 @@ from itertools import islice
 
 from qd.clock import monotonic
 from qd.events import Events, LeaseLostSeen, LeasesExtended
-from qd.job import ClaimedJob, Job
+from qd.job import ClaimedJob, Job, Loss
 from qd.store.protocol import HeldLease, Renewal, Store
 
 RENEWALS_AT_ONCE = 250
@@ -35,7 +35,7 @@ class Lease:
 
     def __init__(self, job: ClaimedJob) -> None:
         self.job = job
-        self.lost = threading.Event()
+        self.lost = Loss()
         self.renewed_at = job.claimed_at
         self.retry_at = 0.0
         self.settling = False

@@ -72,9 +72,9 @@ class Reason(str, Enum):
     PAYLOAD = "payload"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outcome:
-    """How one attempt ended.
+    """How one attempt ended; never changed (but not frozen: thousands a second are made).
 
     Attributes:
         kind: what is counted.
@@ -109,9 +109,9 @@ class Action(Enum):
     POSTPONE = "postpone"  # unknown type: RELEASE, or BURY once nobody has known it for long
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Settlement:
-    """A row's end of claim, to be written by `Store.settle` under the claim's token.
+    """A row's end of claim, to be written by `Store.settle` under the claim's token; never changed, like Outcome.
 
     Attributes:
         delay: seconds from the database's now until it is due again (RETRY, RELEASE, POSTPONE).

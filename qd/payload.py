@@ -9,7 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from json import JSONEncoder, dumps, loads  # as they are now: a handler's module may put others in their place
+from json import (  # as they are now: a handler's module may put others in their place
+    JSONDecoder,
+    JSONEncoder,
+    dumps,
+    loads,
+)
 from typing import Any, NoReturn
 
 from qd.errors import BadInput
@@ -76,7 +81,7 @@ def decode(raw: str | bytes) -> Any:
     """
     try:
         text = raw if isinstance(raw, str) else bytes(raw).decode()
-        value = loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        value = _strictly(text)
         text.encode()
         if _ESCAPED_SURROGATE.search(text):  # also in the value of a key that stands again behind it
             _check_surrogates(loads(text, object_pairs_hook=list))
@@ -131,6 +136,10 @@ def _finite(number: str) -> float:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON value")
+
+
+_strictly = JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite).decode
+"""Made once: making a decoder takes longer than most payloads take to be decoded."""
 
 
 def _line(error: Exception) -> str:

@@ -165,7 +165,8 @@ class Runner:
         attempt = Attempt(job, handler, claimed.payload, place=place)
         lease.view, self.lease, self.attempt = job, lease, attempt
         self._pulse.beat(policy.timeout + attempt.kill_grace + shop.patience)
-        shop.events.publish(self._started(claimed))
+        wait = claimed.waited + (monotonic() - claimed.claimed_at)
+        shop.events.publish(JobStarted(claimed.id, claimed.queue, claimed.type, claimed.attempt, wait))
         shop.timekeeper.watch(attempt)
         try:
             outcome = attempt.run()
@@ -175,7 +176,8 @@ class Runner:
         self._pulse.beat(shop.patience)
         if job.completed:
             return self._completed(lease, outcome, place)
-        self._note_entry(claimed, outcome)
+        if self._unentered or not outcome.entered:
+            self._note_entry(claimed, outcome)
         return lease, self._decided(claimed, outcome)
 
     def _note_entry(self, job: ClaimedJob, outcome: Outcome) -> None:
@@ -192,10 +194,6 @@ class Runner:
             self._unentered.add(job.type)
             self._shop.events.publish(Problem(where, told))
 
-    def _started(self, claimed: ClaimedJob) -> JobStarted:
-        wait = claimed.waited + (monotonic() - claimed.claimed_at)
-        return JobStarted(claimed.id, claimed.queue, claimed.type, claimed.attempt, wait)
-
     def _view(self, lease: Lease, payload: object, policy: QueueConfig) -> Job:
         claimed = lease.job
         return Job(
@@ -210,7 +208,7 @@ class Runner:
             token=claimed.token,
             deadline=monotonic() + policy.timeout,
             finish=self._shop.finish,
-            lost=lease.lost,
+            loss=lease.lost,
         )
 
     def _decided(self, claimed: ClaimedJob, outcome: Outcome) -> Settlement:

@@ -1,6 +1,6 @@
 """One worker thread: looks, claims, runs, settles, for its queues in strict order.
 
-May import: runner and below. Owns: its store (connection), its pulse, its state, and with
+May import: claimant, runner and below. Owns: its store (connection), its pulse, its state, and with
 `executor: process` its child process.
 """
 
@@ -9,14 +9,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from qd.acknowledge import Acknowledger
+from qd.acknowledge import IN_DOUBT, Acknowledger, Written
 from qd.backoff import Backoff
-from qd.batch import Batch
+from qd.batch import Batch, Done
 from qd.bell import Waiter
+from qd.claimant import Claimant
 from qd.clock import monotonic
 from qd.config.model import WorkerConfig
 from qd.errors import ConnectionLost, StoreError, TransactionFailed
-from qd.events import JobsClaimed, Problem
+from qd.events import Problem
 from qd.executors import Home
 from qd.executors.child import POLITE
 from qd.failure import class_name
@@ -25,20 +26,13 @@ from qd.lease import Lease
 from qd.policy import unstarted
 from qd.pulse import Pulse
 from qd.runner import Runner, Shop
-from qd.store.protocol import Claim, Look, Renewal, Store
-
-LOOK_AGAIN = 0.05
-"""Seconds that a look's hits are trusted: so long a more urgent job may wait for a busy thread's notice."""
+from qd.store.protocol import Claim, Renewal, Store
 
 IDLE_TURN = 1.0
 """Seconds that an idle thread sleeps at most before it turns over and keeps its pulse."""
 
 BETWEEN_CLAIMS = Backoff(base=0.02, factor=2.0, cap=3.0, jitter=0.5)
 """Between tries to look or claim while the database says no."""
-
-IN_DOUBT = Backoff(base=0.02, factor=2.0, cap=0.5, jitter=0.5)
-"""The same while a claim's COMMIT is unanswered: nobody renews those leases, and they must be given back before
-another daemon's sweep, once the database has returned, has looked twice."""
 
 
 class NoChild(Exception):
@@ -62,9 +56,8 @@ class Worker:
         self.dismissed = False
         self._in_doubt = False
         self._waiter = Waiter(self._queues)
-        self._look: Look | None = None
-        self._looked_at = 0.0
-        self._dry: set[tuple[str, int]] = set()
+        self._next: list[Lease] = []
+        self._claimant = Claimant(name, config.queues, store, shop, self._leaving)
         self._acknowledger = Acknowledger(store, shop.keeper, shop.events, shop.gate, self._turn)
         self._home = self._own_home(config)
         self.runner = Runner(shop, self._acknowledger, self.pulse, self._home, name)
@@ -91,7 +84,7 @@ class Worker:
         while True:
             try:
                 self._rounds()
-                self._give_back_doubtful()
+                self._resolve()
                 break
             except BaseException as error:  # thrown in, late, by what a handler left behind: must not end the thread
                 self._shop.events.publish(Problem(f"worker {self.name}", f"hit by a stray {class_name(error)}"))
@@ -102,7 +95,7 @@ class Worker:
 
     def _rounds(self) -> None:
         failures = 0
-        while not self._leaving():
+        while self._next or not self._leaving():
             self._turn()
             try:
                 worked = self._round()
@@ -126,20 +119,22 @@ class Worker:
 
     def _round(self) -> bool:
         """One claim and its work, or one wait; False: there was nothing and no wait is wanted."""
+        self._in_doubt = True  # perhaps; where there is no doubt the database isn't asked, and nothing can fail
         self._store.resolve()
         self._in_doubt = False
         if not self._housed(self._leaving):
+            self._hand_back(self._take_next())
             if self._leaving() or self._shop.gate.leave_when_empty:  # nobody waits for better times
                 return False
             raise NoChild
-        claimed = self._claim()
+        claimed = self._take_next() or self._claimant.claim()
         if claimed:
             self.state = "busy"
             self._work(claimed)
             self.idle_since = monotonic()
             return True
         self.state = "idle"
-        self._forget_look()
+        self._claimant.forget()
         if self._shop.gate.leave_when_empty:
             return False
         self._rest()
@@ -154,7 +149,7 @@ class Worker:
         while not self._leaving() and (self._home is None or self._home.alive()):
             self._turn()
             if (look := self._shop.bell.wait(self._waiter, IDLE_TURN)) is not None:
-                self._remember(look)
+                self._claimant.remember(look)
                 return
 
     def _leaving(self) -> bool:
@@ -169,14 +164,14 @@ class Worker:
 
     def _back_off(self, failures: int) -> None:
         self.state = "backoff"
-        self._forget_look()
+        self._claimant.forget()
         pauses = IN_DOUBT if self._in_doubt else BETWEEN_CLAIMS
         self._shop.gate.wait(pauses.delay(failures))
 
-    def _give_back_doubtful(self) -> None:
+    def _resolve(self) -> None:
         """Before the thread ends: what an unanswered COMMIT may have claimed, it alone knows of."""
         failures = 0
-        while self._in_doubt and not self._shop.gate.late():
+        while not self._shop.gate.late():
             self._turn()
             try:
                 self._store.resolve()
@@ -184,63 +179,6 @@ class Worker:
             except StoreError:  # said and counted where the connection is
                 failures += 1
                 self._shop.gate.pause(IN_DOUBT.delay(failures))
-
-    # ------------------------------------------------------------------ looking and claiming
-
-    def _remember(self, look: Look | None) -> None:
-        self._look, self._looked_at = look, monotonic()
-        self._dry.clear()
-
-    def _forget_look(self) -> None:
-        self._look = None
-        self._dry.clear()
-
-    def _claim(self) -> list[Lease]:
-        if self._look is None or monotonic() - self._looked_at > LOOK_AGAIN:
-            self._remember(self._store.look(self._queues, full=False))
-        leases = self._claim_a_hit()
-        if not leases and self._shop.gate.leave_when_empty and not self._leaving():
-            self._remember(self._store.look(self._queues, full=True))  # nothing may be left, wherever it lies
-            leases = self._claim_a_hit()
-        return leases
-
-    def _claim_a_hit(self) -> list[Lease]:
-        while (lane := self._first_lane()) is not None:
-            leases = self._claim_lane(*lane)
-            if leases:
-                return leases
-            if self._leaving():
-                break
-            self._dry.add(lane)
-        return []
-
-    def _first_lane(self) -> tuple[str, int] | None:
-        """The first queue in this worker's order, and its most urgent priority, with a hit."""
-        assert self._look is not None
-        for queue in self._queues:
-            for priority in sorted(self._look.hits.get(queue, ())):
-                if (queue, priority) not in self._dry:
-                    return queue, priority
-        return None
-
-    def _claim_lane(self, queue: str, priority: int) -> list[Lease]:
-        shop, policy = self._shop, self._shop.policies[queue]
-        wanted = shop.gate.take(1 if policy.max_attempts == 1 else shop.sizes[queue].size())
-        if not wanted:
-            return []
-        jobs: list[ClaimedJob] = []
-        started = monotonic()
-        try:
-            token = shop.identity.token(self.name)
-            jobs = self._store.claim(Claim(queue, wanted, policy.lease, token, policy.max_attempts, (priority,)))
-        finally:
-            shop.gate.refund(wanted - len(jobs))
-        shop.events.publish(JobsClaimed(queue, len(jobs), monotonic() - started))
-        if jobs:
-            shop.bell.worked()
-            if len(jobs) == wanted and self._look is not None and shop.bell.idle():
-                shop.bell.ring(self._look)  # there may be more: one more thread, which calls the next
-        return shop.keeper.hold(jobs)
 
     # ------------------------------------------------------------------ working
 
@@ -250,7 +188,8 @@ class Worker:
         try:
             self._work_through(batch)
         except BaseException:  # whatever it was: what has ended is still written, what waits goes to others
-            waiting = [(lease, unstarted(lease.job)) for lease in batch.take_unstarted(all_of_it=True)]
+            left = [*batch.take_unstarted(all_of_it=True), *self._take_next()]
+            waiting = [(lease, unstarted(lease.job)) for lease in left]
             self._acknowledger.settle([*batch.take_done(), *waiting])
             raise
         finally:
@@ -269,11 +208,29 @@ class Worker:
             else:
                 self._one(lease, batch)
             first = False
-            if done := batch.take_done_if_due():
-                self._acknowledger.settle(done)
-        self._acknowledger.settle(batch.take_done())
+        self._turn_over(batch.take_done())
+
+    def _turn_over(self, done: list[Done]) -> None:
+        """Writes the last ends of a batch, and claims the next one in the same transaction where it can."""
+        written: list[Written] | None = None
+
+        def claiming(claim: Claim) -> list[ClaimedJob] | None:
+            nonlocal written
+            written, claimed = self._acknowledger.write_and_claim(done, claim)
+            return claimed
+
+        if done and (self._home is None or self._home.alive()):
+            self._next = self._claimant.claim_next(claiming)
+        self._acknowledger.tell(self._acknowledger.write(done) if written is None else written)
+
+    def _take_next(self) -> list[Lease]:
+        """What was claimed behind the batch before."""
+        following, self._next = self._next, []
+        return following
 
     def _hand_back(self, leases: list[Lease]) -> None:
+        if not leases:
+            return
         self._acknowledger.settle([(lease, unstarted(lease.job)) for lease in leases])
         self._shop.gate.refund(len(leases))
 
@@ -288,7 +245,8 @@ class Worker:
             raise
         if done is not None:
             self._shop.sizes[lease.job.queue].measured(done[1].outcome.seconds)
-            batch.add(done)
+            if due := batch.add(done):
+                self._acknowledger.settle(due)
 
     def _renewed(self, lease: Lease) -> bool:
         """For a job that waited for half its lease: whether it is still ours, and fresh again."""

@@ -7,6 +7,7 @@ May import: the pure modules, limits and problems.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
@@ -101,6 +102,11 @@ class HandlersConfig(Section):
     commands: dict[TypeName, CommandConfig] = {}
 
 
+@cache
+def _backoff(base: float, factor: float, cap: float, jitter: float) -> Backoff:
+    return Backoff(base, factor, cap, jitter)
+
+
 class BackoffConfig(Section):
     base: Annotated[Seconds, Between(0, 30 * DAY, "s")] = 10.0
     factor: Annotated[float, Between(1, 1000)] = 2.0
@@ -109,7 +115,7 @@ class BackoffConfig(Section):
 
     def backoff(self) -> Backoff:
         """The same as the policy's value."""
-        return Backoff(self.base, self.factor, self.cap, self.jitter)
+        return _backoff(self.base, self.factor, self.cap, self.jitter)
 
 
 class QueueConfig(Section):

@@ -135,7 +135,7 @@ class Daemon:
         setup = Setup(config, self._handlers(config), open_database(config.database, events), events.release)
         self._metrics = Metrics(config, setup.registry, self._engines, self._fault("metrics"))
         self._metrics.show_depths(self._engines.depths)
-        self._events.listen(self._metrics)
+        self._events.listen(self._metrics, *self._metrics.kinds)
         self._events.publish(DaemonStarted(__version__, self._source.file, setup.database.info().connector))
         self._remark(config)
         self._http = self._served(config)

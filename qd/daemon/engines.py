@@ -52,11 +52,10 @@ class Engines:
         self._current: Engine | None = None
         self._retired: tuple[Engine, ...] = ()
         self._reloaded = True
-        events.listen(self._hear)
+        events.listen(self._hear, ReloadApplied, ReloadRefused)
 
     def _hear(self, event: Event) -> None:
-        if isinstance(event, ReloadApplied | ReloadRefused):
-            self._reloaded = isinstance(event, ReloadApplied)
+        self._reloaded = isinstance(event, ReloadApplied)
 
     def start(self, setup: Setup) -> None:
         """Starts an engine for this setup, then retires the one before: in this order, so that no moment is unserved.

@@ -46,6 +46,26 @@ _throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _throw.argtypes = (ctypes.c_ulong, ctypes.py_object)
 
 
+class _Own(threading.local):
+    """What is this thread's own: the signals that it blocked before its first handler."""
+
+    mask: set[signal.Signals] | None = None
+
+
+_own = _Own()
+
+
+def _keep_mask() -> None:
+    if _own.mask is None:
+        _own.mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())  # type: ignore[assignment]
+
+
+def _restore_mask() -> None:
+    """Undoes what a handler blocked: programs that the next job starts would inherit it."""
+    if _own.mask is not None and signal.pthread_sigmask(signal.SIG_BLOCK, ()) != _own.mask:
+        signal.pthread_sigmask(signal.SIG_SETMASK, _own.mask)
+
+
 class FunctionRun:
     """One run of a function or a coroutine function (see `interruption.Run`).
 
@@ -77,14 +97,14 @@ class FunctionRun:
     def run(self) -> Outcome:
         """Runs the handler; what it raised, and what was thrown into it, ends here."""
         began = monotonic()
+        _keep_mask()
         self._thread, self._pid = threading.get_ident(), os.getpid()
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         context = contextvars.Context()  # empty: what one handler sets (decimal precision, ...) the next never sees
         context.run(JOB_ID.set, self._job.id)
         if self._announce is not None and self._why is None:
             self._announce()  # nothing can be thrown in here yet
         self._within_nets(context)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # programs that the next job starts would inherit it
+        _restore_mask()
         try:
             outcome = self._outcome(monotonic() - began)
             return outcome if self.entered else replace(outcome, entered=False)
@@ -112,7 +132,7 @@ class FunctionRun:
             self.entered = False
             return
         result: Any = context.run(self._function, self._job)  # type: ignore[arg-type]
-        if type(result) is CoroutineType or is_coroutine(result):
+        if result is not None and (type(result) is CoroutineType or is_coroutine(result)):
             result = context.run(self._drive, result)
         self._result = result
         self._returned = True

@@ -96,7 +96,7 @@ class ProcessRun:
         return {
             "id": job.id, "queue": job.queue, "type": job.type, "payload": self._payload, "attempt": job.attempt,
             "max_attempts": job.max_attempts, "priority": job.priority, "enqueued_at": job.enqueued_at.isoformat(),
-            "token": job.token, "deadline": job.deadline, "lost": job.lost.is_set(), "lease": self._lease,
+            "token": job.token, "deadline": job.deadline, "lost": job.loss.is_set(), "lease": self._lease,
             "log": log_settings(), "at": monotonic(),
         }  # fmt: skip
 
@@ -144,7 +144,7 @@ class ProcessRun:
             self._child.interrupt()
 
     def _keep_in_touch(self, now: float) -> None:
-        if self._job.lost.is_set() and not self._told_lost:
+        if self._job.loss.is_set() and not self._told_lost:
             self._told_lost = True
             self._child.say("lost")
         if now >= self._beat_at:

@@ -16,7 +16,6 @@ from prometheus_client import (
     CollectorRegistry,
     Counter,
     GCCollector,
-    Histogram,
     PlatformCollector,
     ProcessCollector,
     disable_created_metrics,
@@ -29,6 +28,7 @@ from qd.metrics import catalogue
 from qd.metrics.catalogue import ERROR_KINDS, OTHER, OUTCOMES, REASONS, RENEWALS, Spec
 from qd.metrics.depths import Depths, DepthSnapshot
 from qd.metrics.gauges import Fault, Gauges
+from qd.metrics.histogram import Histogram
 from qd.metrics.page import Pages
 from qd.metrics.runtime import Runtime
 from qd.metrics.series import Pair, pairs, queues, types
@@ -57,6 +57,9 @@ class Metrics:
         registry: names the job types.
         runtime: the daemon's state, read at each scrape.
         on_fault: told what reading the runtime raised; the gauges concerned are then left out.
+
+    Attributes:
+        kinds: the events that say something to a counter.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class Metrics:
         self._endings: dict[Pair, dict[str, Add]] = {}
         self.reconfigure(config, registry)
         self._heard = self._hearers()
+        self.kinds = tuple(self._heard)
         self._pages = Pages(self.registry)
 
     def _make_families(self) -> None:
@@ -98,7 +102,7 @@ class Metrics:
         return Counter(spec.name, spec.help, spec.labels, registry=self.registry)
 
     def _histogram(self, spec: Spec) -> Histogram:
-        return Histogram(spec.name, spec.help, spec.labels, registry=self.registry, buckets=spec.buckets)
+        return Histogram(spec, self.registry)
 
     def show_depths(self, depths: Depths) -> None:
         """From now on the depth gauges are those of this source (the sampler's `snapshot`)."""

@@ -96,6 +96,20 @@ class Store(Protocol):
         """
         ...
 
+    def turn_over(
+        self, settlements: Sequence[Settlement], claim: Claim
+    ) -> tuple[list[Verdict], list[ClaimedJob] | None]:
+        """`settle` and `claim` in one transaction, with one COMMIT; all of it is done or nothing.
+
+        Where they can't be done together (an end isn't ours to write any more, a server whose claims are
+        several transactions) the ends alone are written: the jobs are None, and `claim` is to be called.
+
+        Raises:
+            StoreError: call `settle` with the same settlements, then `resolve`: an outcome that is unknown is
+                found out for both halves, each by its tokens.
+        """
+        ...
+
     def renew(self, leases: Sequence[HeldLease]) -> list[Renewal]:
         """Renews what isn't locked by others; results in order. Has no condition on time."""
         ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from qd.errors import StoreError, TransactionFailed
+from qd.errors import ConnectionLost, StoreError, TransactionFailed
 from qd.job import PRIORITIES, ClaimedJob
 from qd.outcome import Settlement, Verdict
 from qd.store import sweep, tending
@@ -20,7 +20,7 @@ from qd.store.dialect import Session
 from qd.store.posts import ensure_posts
 from qd.store.protocol import Claim, ClaimPath, DaemonRow, HeldLease, Look, QueueDepth, Renewal, StaleRow
 from qd.store.renew import Renewing, renew, renew_plainly, renew_singly, renew_skipping
-from qd.store.settle.settler import Settler
+from qd.store.settle.settler import Settler, SomeWereLost
 from qd.store.shared import Shared
 
 
@@ -59,6 +59,22 @@ class SqlStore(AdminVerbs):
     def settle(self, settlements: Sequence[Settlement]) -> list[Verdict]:
         """See Store."""
         return self._settler.settle(settlements)
+
+    def turn_over(
+        self, settlements: Sequence[Settlement], claim: Claim
+    ) -> tuple[list[Verdict], list[ClaimedJob] | None]:
+        """See Store."""
+        if not self._claimer.at_once():
+            return self.settle(settlements), None
+        try:
+            jobs = self._claimer.claim_after(claim, lambda cursor: self._settler.write(cursor, settlements))
+        except SomeWereLost:
+            return self.settle(settlements), None
+        except ConnectionLost as error:
+            if error.outcome_unknown:
+                self._settler.doubt(settlements)
+            raise
+        return [Verdict.SETTLED] * len(settlements), jobs
 
     def renew(self, leases: Sequence[HeldLease]) -> list[Renewal]:
         """See Store."""

@@ -5,9 +5,8 @@ May import: bury, dialect, moments, protocol, the pure modules.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, NamedTuple
 
 from qd.job import ClaimedJob
 from qd.outcome import Reason
@@ -20,9 +19,8 @@ POST = "qd.post"
 """The type of qd's own rows: never claimed, never shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A ready row as a claim sees it, before it is taken; `now` is the database's."""
+class Candidate(NamedTuple):
+    """A ready row as a claim sees it, before it is taken; `now` is the database's. In the order of its SELECT."""
 
     id: int
     type: str
@@ -41,11 +39,10 @@ class Candidate:
 
     def claimed(self, claim: Claim, dialect: Dialect, claimed_at: float) -> ClaimedJob:
         """The job that it is once it has been taken."""
+        created_at = dialect.moment(self.created_at) or datetime.fromtimestamp(0, timezone.utc)
         return ClaimedJob(
-            id=self.id, queue=claim.queue, type=self.type, payload=self.payload, priority=self.priority,
-            attempt=self.attempts + 1, max_attempts=self.max_attempts, crashes=self.crashes,
-            created_at=dialect.moment(self.created_at) or datetime.fromtimestamp(0, timezone.utc),
-            token=claim.token, waited=seconds_between(self.due, self.now), claimed_at=claimed_at, lease=claim.lease,
+            self.id, claim.queue, self.type, self.payload, self.priority, self.attempts + 1, self.max_attempts,
+            self.crashes, created_at, claim.token, seconds_between(self.due, self.now), claimed_at, claim.lease,
         )  # fmt: skip
 
 
@@ -102,8 +99,10 @@ def bury_spent(cursor: Cursor, dialect: Dialect, row: Candidate) -> bool:
 
 
 def _candidate(row: Any) -> Candidate:
-    job_id, type_, payload, *rest = row
-    return Candidate(job_id, str(type_), _raw(payload), *rest)
+    found = Candidate._make(row)
+    if type(found.type) is str and type(found.payload) is str:
+        return found
+    return found._replace(type=str(found.type), payload=_raw(found.payload))
 
 
 def _raw(payload: Any) -> str | bytes:

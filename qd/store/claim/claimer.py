@@ -8,7 +8,7 @@ May import: take, conditional, candidate, release, marks, lag, shared, dialect, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from qd.clock import monotonic
 from qd.errors import ConnectionLost, SetupWrong, StoreError
@@ -43,9 +43,29 @@ class Claimer:
         try:
             return self._claim(claim)
         except StoreError:
-            for priority in claim.priorities:
-                self._shared.marks.drop((claim.queue, priority))
+            self._drop_marks(claim)
             raise
+
+    def claim_after(self, claim: Claim, before: Callable[[Cursor], None]) -> list[ClaimedJob]:
+        """A claim in one transaction with what `before` does, ahead of it; all of that is done or nothing.
+
+        Only for servers whose claim is one transaction (`at_once`).
+
+        Raises:
+            StoreError: nothing is known to be done; see `claim` for an outcome that is unknown.
+            Exception: what `before` raised.
+        """
+        self.resolve()
+        started = monotonic()
+        try:
+            return self._noted(claim, self._at_once(claim, started, before), started)
+        except StoreError:
+            self._drop_marks(claim)
+            raise
+
+    def at_once(self) -> bool:
+        """Whether a claim is one transaction here."""
+        return self._shared.path() is not ClaimPath.CONDITIONAL
 
     def resolve(self) -> None:
         """See Store.resolve."""
@@ -77,13 +97,18 @@ class Claimer:
             taken = self._conditional(claim, started)
         return self._noted(claim, taken, started)
 
-    def _at_once(self, claim: Claim, started: float) -> Taken:
+    def _drop_marks(self, claim: Claim) -> None:
+        for priority in claim.priorities:
+            self._shared.marks.drop((claim.queue, priority))
+
+    def _at_once(self, claim: Claim, started: float, before: Callable[[Cursor], None] = lambda cursor: None) -> Taken:
         done = Taken()
         limit = 1 if (claim.queue, claim.priorities[0]) in self._lonely else claim.limit
 
         def work(cursor: Cursor) -> Taken:
             nonlocal done
             done = Taken()
+            before(cursor)
             done = take(cursor, self._session.dialect, claim, self._shared.marks, limit)
             return done
 

@@ -27,7 +27,7 @@ PLACEHOLDER = "[the error's text was refused by the database]"
 """Stored where the server takes no form of an error's own text."""
 
 
-class _SomeWereLost(Exception):
+class SomeWereLost(Exception):
     """Fewer rows matched than were to be finished: one by one, to know which."""
 
 
@@ -52,6 +52,21 @@ class Settler:
         if lost:
             self._ask_again(settlements, verdicts, lost)
         return verdicts
+
+    def write(self, cursor: Cursor, settlements: Sequence[Settlement]) -> None:
+        """The ends of jobs that all are ours still, inside a transaction of the caller's.
+
+        Raises:
+            SomeWereLost: not all are, or one of them may have been written before: `settle` tells which.
+        """
+        if not self._doubtful.isdisjoint(map(_key, settlements)):
+            raise SomeWereLost
+        if any(verdict is not Verdict.SETTLED for verdict in self._write(cursor, settlements, singly=False)):
+            raise SomeWereLost
+
+    def doubt(self, settlements: Sequence[Settlement]) -> None:
+        """The COMMIT behind `write` had no answer: should these ends come again, the rows are asked."""
+        self._doubtful.update(map(_key, settlements))
 
     def _ask_again(self, settlements: Sequence[Settlement], verdicts: list[Verdict], lost: Sequence[int]) -> None:
         """A node that lags may not know a claim yet, and would have its job run again."""
@@ -79,7 +94,7 @@ class Settler:
         if self._doubtful.isdisjoint(map(_key, settlements)):
             try:
                 return self._committed(settlements, singly=False)
-            except _SomeWereLost:
+            except SomeWereLost:
                 pass
         return self._committed(settlements, singly=True)
 
@@ -126,7 +141,7 @@ class Settler:
             verdicts = self._session.transaction(lambda cursor: self._write(cursor, settlements, singly))
         except ConnectionLost as error:
             if error.outcome_unknown:
-                self._doubtful.update(map(_key, settlements))
+                self.doubt(settlements)
             raise
         self._doubtful.difference_update(map(_key, settlements))
         return verdicts
@@ -168,4 +183,4 @@ def _key(settlement: Settlement) -> Key:
 
 def _check(cursor: Cursor, wanted: int) -> None:
     if cursor.rowcount != wanted:
-        raise _SomeWereLost
+        raise SomeWereLost

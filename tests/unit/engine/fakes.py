@@ -9,7 +9,7 @@ from qd.clock import monotonic
 from qd.events import Event, Events
 from qd.job import ClaimedJob
 from qd.outcome import Settlement, Verdict
-from qd.store.protocol import HeldLease, Look, Renewal, Spot, StaleRow
+from qd.store.protocol import Claim, HeldLease, Look, Renewal, Spot, StaleRow
 
 
 def claimed(job_id: int = 1, *, attempt: int = 1, max_attempts: int | None = None, lease: float = 30.0) -> ClaimedJob:
@@ -74,6 +74,10 @@ class FakeStore:
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+    def turn_over(self, settlements: Sequence[Settlement], claim: Claim) -> tuple[list[Verdict], None]:
+        """Nothing is ever claimed together with ends, as on a server whose claims are several transactions."""
+        return self.settle(settlements), None
 
     def resolve(self) -> None:
         pass

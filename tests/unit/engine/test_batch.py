@@ -27,13 +27,26 @@ def test_nothing_is_overdue_in_a_batch_of_fixed_size_but_a_stop_takes_all() -> N
     assert len(batch.take_unstarted(all_of_it=True)) == 2
 
 
-def test_an_end_is_written_at_once_when_nothing_waits_behind_it() -> None:
+def test_the_last_ends_of_a_batch_are_left_for_the_claim_of_the_next() -> None:
     batch = Batch(leases(2), start_within=None)
     first, second = batch.next(), batch.next()
     assert first is not None and second is not None
-    batch.add((first, unstarted(first.job)))
-    assert len(batch.take_done_if_due()) == 1
-    assert batch.take_done_if_due() == [] == batch.take_done()
+    assert batch.add((first, unstarted(first.job))) == [] == batch.add((second, unstarted(second.job)))
+    assert [lease.job.id for lease, _ in batch.take_done()] == [first.job.id, second.job.id]
+
+
+def test_ends_that_have_waited_long_enough_are_due_while_others_wait_to_start() -> None:
+    batch = Batch(leases(50), start_within=None)
+    written = []
+
+    def one_more() -> bool:
+        lease = batch.next()
+        assert lease is not None
+        written.extend(batch.add((lease, unstarted(lease.job))))
+        return bool(written)
+
+    wait_for(one_more, 5, "the first end to be due")
+    assert written[0][0].job.id == 0 and batch.next() is not None
 
 
 def test_an_end_waits_for_its_batch_but_not_for_long() -> None:

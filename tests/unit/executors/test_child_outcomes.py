@@ -66,14 +66,14 @@ def test_a_coroutine_is_awaited(tmp_path: Path) -> None:
 def test_a_handler_hears_that_its_lease_is_lost(tmp_path: Path) -> None:
     with a_child() as child:
         running = started(child, "lost", tmp_path / "in")
-        running.attempt.job.lost.set()
+        running.attempt.job.loss.set()
         assert running.ended().result == "True"
 
 
 def test_a_lease_that_was_lost_before_the_start_is_known_to_be(tmp_path: Path) -> None:
     with a_child() as child:
         attempt = attempt_in(child, "lost", {"inside": str(tmp_path / "in")})
-        attempt.job.lost.set()
+        attempt.job.loss.set()
         assert attempt.run().result == "True"
 
 
