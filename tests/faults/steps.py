@@ -18,7 +18,7 @@ class Step:
     Attributes:
         has: what stands in it; for a COMMIT in a statement before it in the transaction.
         lacks: what none of the transaction's statements has, up to and with this one.
-        before: what stands in an earlier statement of the transaction.
+        before: what stands in an earlier statement of the transaction, too.
         commit: it is the COMMIT of such a transaction.
     """
 
@@ -32,9 +32,11 @@ class Step:
         """Whether a packet is this step."""
         if self.lacks is not None and any(self.lacks in one for one in (*link.transaction, statement)):
             return False
+        if self.before is not None and not any(self.before in one for one in link.transaction):
+            return False
         if self.commit:
             return statement.lower() == b"commit" and any(self.has in one for one in link.transaction)
-        return self.has in statement and (self.before is None or any(self.before in one for one in link.transaction))
+        return self.has in statement
 
 
 DEAD_LETTER = b"INSERT INTO qd_failed_jobs"
@@ -42,12 +44,15 @@ RECLAIM = b"SELECT attempts, max_attempts, reserved_at"
 RETRIED = b"SELECT history, reserved_at"
 
 LOOK = Step("look", b"WHERE paused_at IS NOT NULL UNION ALL")
-LOOK_COMMIT = Step("COMMIT of the look", LOOK.has, commit=True)
 CLAIM = Step("claim", b"SELECT id, type, payload")
 RESERVE = Step("claim's UPDATE", b"lane = 1, reserved_by")
 CLAIM_COMMIT = Step("COMMIT of the claim", RESERVE.has, commit=True)
 FINISH = Step("finish", b"DELETE ", lacks=DEAD_LETTER)
 FINISH_COMMIT = Step("COMMIT of the finish", b"DELETE ", lacks=DEAD_LETTER, commit=True)
+NEXT_CLAIM = Step("claim behind a finish", CLAIM.has, before=b"DELETE ")
+NEXT_RESERVE = Step("UPDATE of that claim", RESERVE.has, before=b"DELETE ")
+NEXT_COMMIT = Step("COMMIT of finish and claim", RESERVE.has, before=b"DELETE ", commit=True)
+"""Where the ends of a batch and the claim of the next share a transaction."""
 RETRY_READ = Step("retry", RETRIED)
 RETRY_WRITE = Step("retry's UPDATE", b"reserved_by = NULL", before=RETRIED)
 RETRY_COMMIT = Step("COMMIT of the retry", b"reserved_by = NULL", lacks=RECLAIM, commit=True)
