@@ -74,7 +74,7 @@ class Bell:
         return unserved
 
     def worked(self) -> None:
-        """A claim brought something: polls become quick."""
+        """A claim brought something, or that has ended: polls become quick."""
         self.worked_at = monotonic()
 
     def close(self) -> None:

@@ -28,6 +28,10 @@ FULL_LOOK_SHARE = 0.02
 """Share of the time that full looks may take."""
 
 
+QUICK_FOR = 1.0
+"""Seconds after work for which looks stay at their quickest: what comes is likely to come soon."""
+
+
 class Poller:
     """Looks for the threads that wait at the bell; a `Service`.
 
@@ -97,7 +101,7 @@ class Poller:
         if unserved:
             self._grow(unserved)
         served = len(unserved) < len(look.hits)
-        if served or monotonic() - self._bell.worked_at < self._poll.max:
+        if served or monotonic() - self._bell.worked_at < QUICK_FOR:
             self._pause = self._poll.min
         else:
             self._pause = min(self._poll.max, self._pause * 1.5)

@@ -131,6 +131,7 @@ class Worker:
         if claimed:
             self.state = "busy"
             self._work(claimed)
+            self._shop.bell.worked()
             self.idle_since = monotonic()
             return True
         self.state = "idle"
