@@ -19,6 +19,9 @@ from qd.clock import monotonic
 from qd.demo import process
 from qd.errors import QdError
 
+_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""Past the proxy that $http_proxy may name: it doesn't know this machine's loopback."""
+
 USUAL_PORT = 9833
 LOG = "daemon.log"
 
@@ -68,7 +71,7 @@ class Service:
         """What /metrics counts by now: attempts by outcome, and `dead_lettered`."""
         from prometheus_client.parser import text_string_to_metric_families
 
-        with urllib.request.urlopen(self.url, timeout=10) as answer:
+        with _direct.open(self.url, timeout=10) as answer:
             page = answer.read().decode()
         counts = dict.fromkeys(names, 0)
         for family in text_string_to_metric_families(page):
@@ -91,7 +94,7 @@ class Service:
 
     def _is_ready(self) -> bool:
         try:
-            with urllib.request.urlopen(self._ready, timeout=2):
+            with _direct.open(self._ready, timeout=2):
                 return True
         except (OSError, urllib.error.URLError):
             return False
