@@ -1,0 +1,1 @@
+"""The servers that contestants keep their jobs in, each private to the benchmark and with a durability that is said."""

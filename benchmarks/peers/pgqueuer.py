@@ -1,0 +1,49 @@
+"""pgqueuer on PostgreSQL."""
+
+from __future__ import annotations
+
+from benchmarks.backends.postgres import Postgres
+from benchmarks.environments import Environments
+from benchmarks.peers.contestant import Command, Peer, Turn
+
+
+class PgQueuer(Peer):
+    """Its processes with an event loop each, and a batch size.
+
+    Args:
+        batch: jobs taken at once; 10 is what it ships with.
+        processes: how many side by side.
+        jobs: at full scale.
+    """
+
+    environment = package = "pgqueuer"
+    producer = "pgqueuer_jobs:fill"
+    backend: Postgres
+
+    def __init__(
+        self, environments: Environments, backend: Postgres, batch: int, processes: int = 1, jobs: int = 50_000
+    ) -> None:
+        super().__init__(environments)
+        self.backend, self._batch, self._processes, self.jobs = backend, batch, processes, jobs
+        self.name = f"pgqueuer.{batch}" + (f".{processes}workers" if processes > 1 else "")
+        self.adds_as = "pgqueuer" if batch == 10 else None
+        self.setting = f"{processes} process{'es' if processes > 1 else ''}, asyncio, batch {batch}"
+
+    @property
+    def url(self) -> str:
+        """See Peer."""
+        return self.backend.url
+
+    def prepare(self) -> None:
+        """See Contestant."""
+        super().prepare()
+        self.backend.new_database()
+
+    def workers(self, turn: Turn) -> list[Command]:
+        """See Contestant."""
+        argv = [self.program("pgq"), "run", "pgqueuer_jobs:main", f"--batch-size={self._batch}"]
+        return [Command(argv, self.env(turn))] * self._processes
+
+    def left(self) -> int:
+        """See Contestant."""
+        return int(self.backend.ask("SELECT count(*) FROM pgqueuer"))
