@@ -32,6 +32,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "migrate": ("qd.cli.migrate:migrate", "Bring the schema up to date."),
     "check": ("qd.cli.check:check", "Check config, server, schema and handlers."),
     "console": ("qd.cli.console:console", "Users of the web console."),
+    "bench": ("qd.cli.bench:bench", "Measure qd on the configured database."),
     "demo": ("qd.cli.demo:demo", "See qd work on real files, without a server."),
 }
 """Verb to (module:attribute, short help), in the order that `qd --help` shows."""
