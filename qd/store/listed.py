@@ -30,6 +30,17 @@ def joined(rows: int, *columns: str, table: str = "qd_jobs") -> str:
     return f"({listed(rows, *columns)}) d STRAIGHT_JOIN {table} j FORCE INDEX (PRIMARY) ON j.id = d.id"
 
 
+def joined_ids(ids: Sequence[int], table: str = "qd_jobs") -> str:
+    """The same for ids alone, which stand in the text itself: each placeholder costs the driver a microsecond.
+
+    Raises:
+        TypeError: one of them isn't a number.
+    """
+    first, *more = map(int.__repr__, ids)
+    rows = " UNION ALL SELECT ".join([f"{first} AS id", *more])
+    return f"(SELECT {rows}) d STRAIGHT_JOIN {table} j FORCE INDEX (PRIMARY) ON j.id = d.id"
+
+
 def chunks(items: Sequence[T], size: int = AT_ONCE) -> Iterator[Sequence[T]]:
     """The items in parts that one statement takes."""
     for start in range(0, len(items), size):

@@ -14,7 +14,7 @@ from qd.errors import UnknownError
 from qd.store.claim.candidate import Candidate, bury_spent, candidates, reserved, spot_of
 from qd.store.claim.marks import Lane, Mark, Watermarks
 from qd.store.dialect import Cursor, Dialect
-from qd.store.listed import AT_ONCE, joined
+from qd.store.listed import AT_ONCE, joined_ids
 from qd.store.protocol import Claim, Spot
 
 BURIED_AT_ONCE = 100
@@ -100,7 +100,7 @@ def _reserve(cursor: Cursor, dialect: Dialect, claim: Claim, ids: Sequence[int])
         return
     for start in range(0, len(ids), AT_ONCE):
         some = ids[start : start + AT_ONCE]
-        cursor.execute(f"UPDATE {joined(len(some), 'id')} SET {setting}", (*some, *values))
+        cursor.execute(f"UPDATE {joined_ids(some)} SET {setting}", values)
         _check(cursor, len(some))
 
 

@@ -16,7 +16,7 @@ from qd.errors import ConnectionLost, DataRefused, LockWait, StoreError
 from qd.outcome import Action, Settlement, Verdict
 from qd.store.dialect import Cursor, Session
 from qd.store.lag import caught_up
-from qd.store.listed import chunks, flat, joined
+from qd.store.listed import chunks, joined_ids
 from qd.store.settle.endings import end
 from qd.store.settle.evidence import stood
 from qd.store.settle.release import OURS
@@ -171,10 +171,13 @@ class Settler:
                 cursor.execute(f"DELETE FROM qd_jobs WHERE id = %s AND {OURS}", key)
                 _check(cursor, 1)
             return
-        for some in chunks(keys):
-            rows = joined(len(some), "id", "token")
-            cursor.execute(f"DELETE j FROM {rows} WHERE j.reserved_by = d.token", flat(some))
-            _check(cursor, len(some))
+        of_claim: dict[str, list[int]] = {}
+        for job_id, token in keys:
+            of_claim.setdefault(token, []).append(job_id)
+        for token, ids in of_claim.items():
+            for some in chunks(ids):
+                cursor.execute(f"DELETE j FROM {joined_ids(some)} WHERE j.{OURS}", (token,))
+                _check(cursor, len(some))
 
 
 def _key(settlement: Settlement) -> Key:

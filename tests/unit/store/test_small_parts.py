@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from qd.config.model import DatabaseConfig
 from qd.errors import ConnectionLost
-from qd.store.listed import chunks, flat, joined, listed
+from qd.store.listed import chunks, flat, joined, joined_ids, listed
 from qd.store.moments import earlier, read, seconds_between, stamp, written
 from qd.store.mysql.limits import Limits
 from qd.store.pacing import Pacing
@@ -93,5 +93,9 @@ def test_listed_rows_have_a_placeholder_for_each_value() -> None:
     assert listed(3, "id", "token") == "SELECT %s AS id, %s AS token UNION ALL SELECT %s, %s UNION ALL SELECT %s, %s"
     assert joined(2, "id").count("%s") == 2
     assert "FORCE INDEX (PRIMARY)" in joined(2, "id")
+    assert joined_ids([7]).startswith("(SELECT 7 AS id) d STRAIGHT_JOIN qd_jobs j FORCE INDEX (PRIMARY)")
+    assert joined_ids([7, 8, 9], "t").startswith("(SELECT 7 AS id UNION ALL SELECT 8 UNION ALL SELECT 9) d STRAIGHT_")
+    with pytest.raises(TypeError):
+        joined_ids(["1) d; --"])  # type: ignore[list-item]
     assert flat([(1, "a"), (2, "b")]) == [1, "a", 2, "b"]
     assert [list(part) for part in chunks([1, 2, 3, 4, 5], 2)] == [[1, 2], [3, 4], [5]]
