@@ -19,9 +19,6 @@ from benchmarks.processes import NotRun, Process
 from tests.support.private import free_port
 from tests.support.waiting import wait_for
 
-PLACES = tuple(str(place) for place in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))
-"""Where Debian keeps the programs, the newest first."""
-
 ADMIN = "bench"
 
 
@@ -129,7 +126,12 @@ class Postgres(Backend):
 
 
 def _program(name: str) -> str:
-    return programs("postgres", lambda: which(name, places=PLACES))
+    return programs("postgres", lambda: which(name, places=_places()))
+
+
+def _places() -> tuple[str, ...]:
+    """Where Debian keeps the programs, the newest first; looked for anew each time, as they may just be installed."""
+    return tuple(str(place) for place in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))
 
 
 def _user() -> str | None:
