@@ -65,6 +65,7 @@ class Line:
     def __init__(self, stdin: int, stdout: int, timeline: Timeline, signals: Signals) -> None:
         self._stdin, self._stdout, self._timeline, self._signals = stdin, stdout, timeline, signals
         self._released = threading.Event()
+        self._reporting = threading.Lock()
         self._told = Seen()
 
     def hold(self, address: str | None) -> None:
@@ -76,10 +77,22 @@ class Line:
     def listen(self) -> None:
         """Until the bench has gone, or this process has."""
         while self._hear():
-            self._report()
+            self.report()
         os.kill(os.getpid(), signal.SIGTERM)
         threading.Event().wait(END_WITHIN)
         os._exit(1)
+
+    def report(self) -> None:
+        """Tells what has happened since the last time."""
+        with self._reporting:
+            seen = self._timeline.seen()
+            if seen != self._told:
+                self._told = seen
+                self.tell("seen", **asdict(seen))
+            if starts := self._timeline.take_starts():
+                self.tell("started", jobs=starts)
+            for kind, why in self._timeline.take_troubles():
+                self.tell(kind, why=why)
 
     def tell(self, say: str, **fields: Any) -> None:
         """Writes one message; where nobody reads any more, `listen` finds out."""
@@ -95,15 +108,6 @@ class Line:
             self._released.set()
         return word != b""
 
-    def _report(self) -> None:
-        seen = self._timeline.seen()
-        if seen != self._told:
-            self._told = seen
-            self.tell("seen", **asdict(seen))
-        if starts := self._timeline.take_starts():
-            self.tell("started", jobs=starts)
-        for kind, why in self._timeline.take_troubles():
-            self.tell(kind, why=why)
 
 
 def main() -> int:
@@ -118,7 +122,9 @@ def main() -> int:
     timeline = Timeline(starts=given["starts"])
     line = Line(0, _own_stdout(), timeline, signals)
     threading.Thread(target=line.listen, name="qd bench", daemon=True).start()
-    return serve(Given(config), config, timeline, hold=line.hold)
+    status = serve(Given(config), config, timeline, hold=line.hold)
+    line.report()  # why it ends, which its thread may not have come to
+    return status
 
 
 def _first_line(fd: int) -> bytes:

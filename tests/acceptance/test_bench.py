@@ -59,6 +59,7 @@ def test_its_json_has_the_documented_keys_and_it_leaves_no_row_on_a_server(shell
 
 
 def test_on_sqlite_it_says_why_a_figure_is_missing_and_leaves_no_row(sqlite: Shell) -> None:
+    (sqlite.folder / "shell_handlers.py").write_text("open('imported', 'w')")
     ended = sqlite.qd("bench", *QUICK, "--json")
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)
@@ -72,6 +73,7 @@ def test_on_sqlite_it_says_why_a_figure_is_missing_and_leaves_no_row(sqlite: She
     status = json.loads(sqlite.ok("status", "--json"))
     assert status["daemons"] == [] and {queue["queue"] for queue in status["queues"]} == {"default", "mails"}
     assert sqlite.qd("bench", "--clean", "--yes").stderr.startswith("nothing to do")
+    assert not (sqlite.folder / "imported").exists(), "handlers of the configuration aren't imported"
 
 
 def test_for_people_it_says_what_it_will_do_what_came_out_and_under_which_conditions(sqlite: Shell) -> None:

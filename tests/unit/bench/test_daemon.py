@@ -1,0 +1,93 @@
+"""A bench's daemon, as the bench sees it: a real process on a SQLite file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from qd.bench.daemon import BenchDaemon, BenchFailed, await_finished, await_held, stop_all
+from qd.bench.inside import order
+from qd.bench.plan import Plan
+from qd.bench.run import COUNTED
+from qd.config.model import DatabaseConfig
+from qd.errors import SetupWrong
+from qd.events import Events
+from qd.executors.environment import for_child
+from qd.store import open_database, open_session
+from qd.store.callers.enqueue import enqueue_many
+from tests.support.waiting import wait_for
+
+Start = Callable[[], BenchDaemon]
+PLAN = Plan(threads=2)
+
+
+@pytest.fixture
+def start(tmp_path: Path, sqlite_config: DatabaseConfig) -> Iterator[Start]:
+    """Starts daemons of PLAN on a file that has no tables yet; they are ended after the test."""
+    daemons: list[BenchDaemon] = []
+
+    def started() -> BenchDaemon:
+        environ = {**for_child(), "QD_RUNTIME_DIR": str(tmp_path)}
+        daemons.append(BenchDaemon(order(sqlite_config, None, PLAN, starts=True), PLAN.queue, environ))
+        return daemons[-1]
+
+    yield started
+    stop_all(daemons)
+
+
+@pytest.fixture
+def migrated(sqlite_config: DatabaseConfig) -> DatabaseConfig:
+    """The file of `start`, with its tables."""
+    open_database(sqlite_config, Events()).migrate()
+    return sqlite_config
+
+
+def enqueued(config: DatabaseConfig, jobs: int) -> list[int]:
+    """Jobs of the plan; their ids."""
+    session = open_session(config, "test")
+    try:
+        return session.transaction(lambda cursor: enqueue_many(cursor, [PLAN.job()] * jobs))
+    finally:
+        session.close()
+
+
+def test_it_waits_to_be_released_then_does_its_work_and_tells_of_it(start: Start, migrated: DatabaseConfig) -> None:
+    daemon, told = start(), list[int]()
+    jobs = enqueued(migrated, 30)
+    await_held([daemon])
+    before = daemon.counters()
+    assert {before[name] for name in COUNTED[:1]} == {0.0}
+    assert (daemon.seen.finished, daemon.seen.first) == (0, None)
+    daemon.release()
+    await_finished([daemon], 30, told.append)
+    seen, after = daemon.seen, daemon.counters()
+    assert sum(told) == 30 == seen.finished
+    assert seen.first is not None and seen.last is not None and seen.first < seen.last
+    assert all(after[name] > before[name] for name in COUNTED)
+    wait_for(lambda: daemon.starts.keys() == set(jobs) or daemon.hear(), 20, "the starts of all jobs")
+    peak = daemon.peak()
+    assert peak is not None and peak > 1 << 20
+
+
+def test_one_that_cannot_start_says_why(start: Start) -> None:
+    daemon = start()
+    with pytest.raises(SetupWrong, match="can't start: database: .*qd migrate"):
+        await_held([daemon])
+
+
+def test_one_that_was_killed_is_said_to_be(start: Start, migrated: DatabaseConfig) -> None:
+    daemon = start()
+    await_held([daemon])
+    os.kill(daemon.pid, 9)
+    with pytest.raises(BenchFailed, match="was killed by SIGKILL"):
+        await_finished([daemon], 1, lambda done: None)
+
+
+def test_it_ends_when_its_bench_lets_go_of_it(start: Start, migrated: DatabaseConfig) -> None:
+    daemon = start()
+    await_held([daemon])
+    daemon.let_go()
+    wait_for(lambda: os.waitid(os.P_PID, daemon.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT), 30, "its end")
