@@ -74,7 +74,7 @@ def test_it_waits_to_be_released_then_does_its_work_and_tells_of_it(start: Start
 
 def test_one_that_cannot_start_says_why(start: Start) -> None:
     daemon = start()
-    with pytest.raises(SetupWrong, match="can't start: database: .*qd migrate"):
+    with pytest.raises(SetupWrong, match=r"can't start: database: .*qd migrate"):
         await_held([daemon])
 
 
