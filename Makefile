@@ -1,7 +1,7 @@
 # What a newcomer and CI run. Everything stays in this folder (.venv, var) but for packages of the
 # distribution, which are installed only as root and said in one line.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-mysql test test-servers chaos outages lint format types ci clean
+.PHONY: help demo demo-mysql test test-servers chaos outages bench lint format types ci clean
 .NOTPARALLEL:
 
 export DIR PYTHON
@@ -40,6 +40,11 @@ outages:  ## 200 outages in a row, then a server that is down for MINUTES=10: wh
 	@.ci/venv test
 	@.ci/mariadb
 	@QD_OUTAGES=200 QD_OUTAGE_MINUTES=$(or $(MINUTES),10) $(PY) -m pytest -s tests/faults/test_outages.py
+
+bench:  ## qd beside its peers: targets, figures, conditions; hours (ROUNDS=3 SCALE=1 SECTIONS="drain idle" SERVERS=mariadb)
+	@.ci/venv
+	@.ci/mariadb
+	@$(PY) -m benchmarks $(and $(ROUNDS),--rounds $(ROUNDS)) $(and $(SCALE),--scale $(SCALE)) $(and $(SECTIONS),--sections $(SECTIONS)) $(and $(SERVERS),--servers $(SERVERS)) $(ARGS)
 
 lint:  ## ruff, and the rule that imports go down only
 	@.ci/venv test,dev
