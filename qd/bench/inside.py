@@ -109,7 +109,6 @@ class Line:
         return word != b""
 
 
-
 def main() -> int:
     """Runs the daemon; its exit status."""
     signals = install()
