@@ -1,7 +1,7 @@
 """Whether claims and polls cost the same in every regime, on every kind of server.
 
-Each regime is measured between two measurings of the same calls on a small table of the same server, so that a
-machine that became slower or quicker in the meantime is seen. What can't cost the same everywhere is `shares`.
+Each regime's calls are made by turns with the same ones on small tables of the same server, so that a busy machine
+slows down both; both halves of the latter are told. What can't cost the same everywhere is `shares`.
 `python -m benchmarks.regimes --scale 0.05 --servers mariadb` runs it alone.
 """
 
@@ -13,14 +13,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from statistics import median
 
 from benchmarks.alone import alone
+from benchmarks.base import Small
 from benchmarks.measured import Measured, Plan, of_rounds
 from benchmarks.members import running, title
 from benchmarks.seen import Pages, Seen, percentile
 from benchmarks.shares import shares
-from benchmarks.states import REGIMES, Ground, base
+from benchmarks.states import REGIMES, Ground
 from tests.support.private import PrivateServer
 
 Key = tuple[str, str]
@@ -39,6 +39,7 @@ class Figures:
 
     p50: list[float] = field(default_factory=list)
     p99: list[float] = field(default_factory=list)
+    base: list[float] = field(default_factory=list)
     ratio: list[float] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -50,49 +51,40 @@ def measure(plan: Plan) -> list[Measured]:
 
 def _on_server(plan: Plan, name: str) -> Iterator[Measured]:
     with running(name) as server, closing(Pages(server)) as pages:
-        ground = Ground(server, plan, pages)
         figures: dict[Key, Figures] = defaultdict(Figures)
-        for number in range(plan.rounds):
-            plan.say(f"regimes on {title(server)}: round {number + 1} of {plan.rounds}")
-            _round(ground, figures)
+        with closing(Ground(server, plan, pages, Small(server))) as ground:
+            for number in range(plan.rounds):
+                plan.say(f"regimes on {title(server)}: round {number + 1} of {plan.rounds}")
+                _round(ground, figures)
         for (operation, regime), seen in figures.items():
             yield from _rows(f"regime.{name}.{operation}.{regime}", seen)
-        for subject in ground.kept.values():
-            subject.close()
         yield from shares(plan, server, name)
 
 
 def _round(ground: Ground, figures: dict[Key, Figures]) -> None:
-    before = base(ground)
     for regime in REGIMES:
-        parts = list(regime(ground))
+        for part in regime(ground):
+            ground.plan.say(f"  {part.name}")
+            for operation in part.seen.times:
+                _compare(figures[operation, part.name], operation, part.seen, part.base.seen)
         _let_purge(ground.server)
-        after = base(ground)
-        for name, seen in parts:
-            ground.plan.say(f"  {name}")
-            for operation in seen.times:
-                _compare(figures[operation, name], operation, seen, before, after)
-        before = after
-    for operation in before.times:
-        figures[operation, "base"].p50.append(before.p50(operation))
-        figures[operation, "base"].p99.append(before.p99(operation))
 
 
-def _compare(figures: Figures, operation: str, seen: Seen, before: Seen, after: Seen) -> None:
+def _compare(figures: Figures, operation: str, seen: Seen, base: Seen) -> None:
     figures.p50.append(seen.p50(operation))
     figures.p99.append(seen.p99(operation))
-    figures.ratio.append(seen.p50(operation) / median(before.times[operation] + after.times[operation]))
-    pages, small = seen.pages_of(operation), median(before.pages[operation] + after.pages[operation])
-    drift = f"the small table's {before.p50(operation):.0f} us before, {after.p50(operation):.0f} after"
-    figures.notes.append(f"{pages:.0f} pages read against {small:.0f}; {drift}")
+    figures.base.append(base.p50(operation))
+    figures.ratio.append(seen.p50(operation) / base.p50(operation))
+    pages = f"{seen.pages_of(operation):.0f} pages read against {base.pages_of(operation):.0f}"
+    figures.notes.append("{}; the small table's p50 {:.0f} us, then {:.0f}".format(pages, *base.halves(operation)))
 
 
 def _rows(key: str, figures: Figures) -> Iterator[Measured]:
     yield of_rounds(f"{key}.p50", figures.p50, "us")
     yield of_rounds(f"{key}.p99", figures.p99, "us")
-    if figures.ratio:
-        middle = figures.ratio.index(percentile(figures.ratio, 0.5))
-        yield of_rounds(f"{key}.ratio", figures.ratio, "x", figures.notes[middle])
+    yield of_rounds(f"{key}.base", figures.base, "us", "the same call on the small table, p50")
+    middle = figures.ratio.index(percentile(figures.ratio, 0.5))
+    yield of_rounds(f"{key}.ratio", figures.ratio, "x", figures.notes[middle])
 
 
 def _let_purge(server: PrivateServer) -> None:

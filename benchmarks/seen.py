@@ -67,6 +67,11 @@ class Seen:
         """Microseconds."""
         return median(self.times[operation])
 
+    def halves(self, operation: str) -> tuple[float, float]:
+        """The medians of the earlier and of the later half, microseconds: they differ where the machine changed."""
+        times = self.times[operation]
+        return median(times[: (len(times) + 1) // 2]), median(times[len(times) // 2 :])
+
     def p99(self, operation: str) -> float:
         """Microseconds."""
         return percentile(self.times[operation], 0.99)

@@ -47,7 +47,7 @@ def shares(plan: Plan, server: PrivateServer, name: str) -> Iterator[Measured]:
     for call, what in NAMES.items():
         seen = calls[call]
         every = f"every {_period(seen):.1f} s" if len(seen) > 1 else "once"
-        yield Measured(f"share.{name}.{what}", _share(seen) * 100, "%", note=f"of the time; {len(seen)} calls, {every}")
+        yield Measured(f"share.{name}.{what}", share(seen) * 100, "%", note=f"of the time; {len(seen)} calls, {every}")
         yield Measured(f"share.{name}.{what}.each", median(took for _, took in seen) * 1000, "ms", note="each call")
 
 
@@ -62,7 +62,7 @@ def _watched(plan: Plan, server: PrivateServer) -> dict[str, list[Call]]:
             wait_for(lambda: not running.qd.jobs(_OURS), DRAIN, "the jobs to pass")
             since = time.monotonic()
             _wait(plan, file, since)
-        calls = _read(file, since)
+        calls = read_calls(file, since)
     subject.close()
     return calls
 
@@ -74,13 +74,13 @@ _OURS = f"queue = '{QUEUE}' AND (lane = 0 AND available_at <= NOW(6) OR reserved
 def _wait(plan: Plan, file: Path, since: float) -> None:
     watched = max(LEAST_WATCHED, WATCHED * plan.scale)
     while (passed := time.monotonic() - since) < watched * LONGEST:
-        calls = _read(file, since)
+        calls = read_calls(file, since)
         if passed >= watched and all(len(calls[call]) >= MANY for call in NAMES):
             return
         time.sleep(0.5)
 
 
-def _read(file: Path, since: float) -> dict[str, list[Call]]:
+def read_calls(file: Path, since: float) -> dict[str, list[Call]]:
     """The calls that began since then."""
     calls: dict[str, list[Call]] = defaultdict(list)
     for line in file.read_text().splitlines():
@@ -90,7 +90,7 @@ def _read(file: Path, since: float) -> dict[str, list[Call]]:
     return calls
 
 
-def _share(calls: list[Call]) -> float:
+def share(calls: list[Call]) -> float:
     """Of whole periods: from the first call's begin to the last one's, which isn't counted."""
     if len(calls) < 2:
         return 0.0

@@ -1,6 +1,6 @@
 """A database with the stores that a daemon's poller and one of its workers have, driven by one thread.
 
-What is timed are the calls that those two make, each one transaction with its COMMIT: `look`, `claim`, `settle`.
+What is timed are the calls that those two make, each one transaction with its COMMIT: `look`, `claim`, `turn_over`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 
 from qd.events import Events
 from qd.job import ClaimedJob
-from qd.outcome import Action, Outcome, OutcomeKind, Settlement
+from qd.outcome import Action, Outcome, OutcomeKind, Settlement, Verdict
 from qd.store.mysql.database import MySqlDatabase
 from qd.store.protocol import Claim, Look
 from tests.support.private import PrivateServer
@@ -26,6 +26,7 @@ NORMAL = 2
 LEASE = 90.0
 MAX_ATTEMPTS = 3
 
+_ROW = f"('{QUEUE}', 'noop')"
 _DONE = Outcome(OutcomeKind.SUCCEEDED, seconds=0.001)
 
 
@@ -48,19 +49,33 @@ class Subject:
         """A stranger's statement, committed."""
         self._cursor.execute(sql)
 
+    def put_in(self, count: int) -> None:
+        """Fresh jobs, as a producer puts them in."""
+        self.run(f"INSERT INTO qd_jobs (queue, type) VALUES {', '.join([_ROW] * count)}")
+
     def look(self, *, full: bool = False) -> Look:
         """What the poller does."""
         return self.poller.look(QUEUES, full=full)
 
     def claim(self, limit: int, priority: int = NORMAL) -> list[ClaimedJob]:
         """What a worker does about a hit."""
-        token = f"here:1:0123456789:default-1:{next(self._tokens)}"
-        return self.worker.claim(Claim(QUEUE, limit, LEASE, token, MAX_ATTEMPTS, (priority,)))
+        return self.worker.claim(self._wish(limit, priority))
 
     def finish(self, jobs: list[ClaimedJob]) -> None:
-        """What a worker does at the end of a batch; every one must be his still."""
-        verdicts = self.worker.settle([Settlement(job, Action.FINISH, _DONE) for job in jobs])
-        assert all(verdict.value == "settled" for verdict in verdicts), verdicts
+        """What a worker does at the end of a batch that nothing follows; every job must be his still."""
+        verdicts = self.worker.settle(_ends(jobs))
+        assert all(verdict is Verdict.SETTLED for verdict in verdicts), verdicts
+
+    def turn_over(self, jobs: list[ClaimedJob], limit: int, priority: int = NORMAL) -> list[ClaimedJob]:
+        """What a worker does at the end of every other batch: he finishes it, and claims the next one with that."""
+        verdicts, claimed = self.worker.turn_over(_ends(jobs), self._wish(limit, priority))
+        assert all(verdict is Verdict.SETTLED for verdict in verdicts), verdicts
+        assert claimed is not None, "this server can't finish and claim in one transaction"
+        return claimed
+
+    def _wish(self, limit: int, priority: int) -> Claim:
+        token = f"here:1:0123456789:default-1:{next(self._tokens)}"
+        return Claim(QUEUE, limit, LEASE, token, MAX_ATTEMPTS, (priority,))
 
     def drain(self, count: int, batch: int = 100) -> None:
         """Claims and finishes that many."""
@@ -88,3 +103,13 @@ class Subject:
             store.close()
         self._stranger.close()
         self.server.drop_database(self.config.name)
+
+
+def whole(limit: int, jobs: list[ClaimedJob]) -> list[ClaimedJob]:
+    """The jobs of a claim that must have brought as many as it asked for."""
+    assert len(jobs) == limit, f"{len(jobs)} jobs where {limit} are there"
+    return jobs
+
+
+def _ends(jobs: list[ClaimedJob]) -> list[Settlement]:
+    return [Settlement(job, Action.FINISH, _DONE) for job in jobs]
