@@ -15,8 +15,8 @@ from tests.support.server import ROOT
 QUICK = ("--jobs", "60", "--rounds", "1", "--pickups", "0", "--yes")
 """A bench of a moment."""
 
-LONG = ("--jobs", "10000", "--rounds", "20", "--pickups", "0", "--yes")
-"""One that is still in its first round whenever a test interferes."""
+LONG = ("--jobs", "5000", "--rounds", "20", "--pickups", "0", "--threads", "1", "--batch", "1", "--yes")
+"""One that is still in its first round whenever a test interferes: one job at a time takes seconds anywhere."""
 
 DAEMON = "qd/bench/start_daemon.py"
 """What the command line of a bench's daemon has in it."""
