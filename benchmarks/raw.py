@@ -24,7 +24,6 @@ from urllib.parse import urlsplit
 import mysql.connector
 
 from qd.config.model import DatabaseConfig
-from qd.store.listed import flat, joined
 from qd.store.mysql.connection import Connection, connect
 from qd.store.posts import ensure_posts
 
@@ -45,6 +44,13 @@ SETTING = (
     "lane = 1, reserved_by = %s, reserved_at = NOW(6), attempts = attempts + 1, "
     "available_at = NOW(6) + INTERVAL %s MICROSECOND"
 )
+
+
+def joined(ids: Sequence[int]) -> str:
+    """As qd/store/listed.py has it: over the primary key; the ids in the text, which the driver takes faster."""
+    rows = " UNION ALL SELECT ".join(map(str, ids)).replace(" UNION", " AS id UNION", 1)
+    return f"(SELECT {rows}) d STRAIGHT_JOIN qd_jobs j FORCE INDEX (PRIMARY) ON j.id = d.id"
+
 
 Row = Sequence[Any]
 Spot = tuple[datetime, int]
@@ -80,7 +86,8 @@ class Loop:
         self._raw, self._cursor = connection.raw, connection.cursor
         self._number, self._batch, self._low, self._ran = number, batch, low, ran
         self._turns = 0
-        self._held: list[tuple[int, str]] = []
+        self._held: list[int] = []
+        self._token = ""
 
     def run(self) -> None:
         """Takes and deletes until there is nothing left."""
@@ -104,31 +111,31 @@ class Loop:
                 self._low.drop()
 
     def _turn(self, spot: Spot | None) -> list[Row]:
-        token = f"raw:{os.getpid()}:{self._number}:{self._turns}"
         self._delete()
         low = (spot[0], spot[0], spot[1]) if spot else ()
         self._cursor.execute(SELECT.format(bound=BOUND if spot else ""), (*low, self._batch))
         rows = list(self._cursor.fetchall())
-        self._take([row[0] for row in rows], token)
+        ids = [row[0] for row in rows]
+        token = f"raw:{os.getpid()}:{self._number}:{self._turns}"
+        self._take(ids, token)
         self._raw.commit()
         self._turns += 1
-        self._held = [(row[0], token) for row in rows]
+        self._held, self._token = sorted(ids), token
         return rows
 
     def _delete(self) -> None:
-        held = sorted(self._held)
+        held = self._held
         if len(held) == 1:
-            self._cursor.execute("DELETE FROM qd_jobs WHERE id = %s AND reserved_by = %s", held[0])
+            self._cursor.execute("DELETE FROM qd_jobs WHERE id = %s AND reserved_by = %s", (held[0], self._token))
         elif held:
-            rows = joined(len(held), "id", "token")
-            self._cursor.execute(f"DELETE j FROM {rows} WHERE j.reserved_by = d.token", flat(held))
+            self._cursor.execute(f"DELETE j FROM {joined(held)} WHERE j.reserved_by = %s", (self._token,))
         assert not held or self._cursor.rowcount == len(held), "a row was taken twice"
 
     def _take(self, ids: list[int], token: str) -> None:
         if len(ids) == 1:
             self._cursor.execute(f"UPDATE qd_jobs SET {SETTING} WHERE id = %s", (token, LEASE, ids[0]))
         elif ids:
-            self._cursor.execute(f"UPDATE {joined(len(ids), 'id')} SET {SETTING}", (*ids, token, LEASE))
+            self._cursor.execute(f"UPDATE {joined(ids)} SET {SETTING}", (token, LEASE))
         assert not ids or self._cursor.rowcount == len(ids), "a row that was locked can't be taken"
 
 
