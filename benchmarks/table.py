@@ -101,7 +101,7 @@ def _figure(figure: Measured) -> list[str]:
 
 
 def losses(figures: Iterable[Measured]) -> list[str]:
-    """What a peer or the raw loop does more of in a second than qd, each in a line: drains and enqueues."""
+    """What a peer does more of in a second than qd, each in a line: drains and enqueues."""
     ran = [figure for figure in figures if not figure.note.startswith(NOT_RUN)]
     by_key = {figure.key: figure for figure in ran}
     lines = []
@@ -115,16 +115,18 @@ def losses(figures: Iterable[Measured]) -> list[str]:
 
 
 def _drains(key: str) -> bool:
-    return key.startswith("drain.") and not key.startswith("drain.qd.") and "2workers" not in key
+    own = key.startswith(("drain.qd.", "drain.raw."))  # the raw loop is no queue; the table has it
+    return key.startswith("drain.") and not own and not key.endswith("2workers")
 
 
 def _enqueues(how: str) -> Callable[[str], bool]:
-    return lambda key: key.startswith("enqueue.") and key.endswith(f".{how}") and key != f"enqueue.qd.{how}"
+    """Of a peer: `enqueue.PEER.HOW`."""
+    return lambda key: key.startswith("enqueue.") and key.endswith(f".{how}") and key.count(".") > 1
 
 
 _RACES: tuple[tuple[str, Callable[[str], bool], str], ...] = (
-    ("drain.qd.auto", _drains, "drain, one process"),
-    ("drain.qd.auto.2daemons", lambda key: key.startswith("drain.") and key.endswith("2workers"), "drain, two"),
+    ("drain.qd.auto", _drains, "drain"),
+    ("drain.qd.auto.2daemons", lambda key: key.startswith("drain.") and key.endswith("2workers"), "drain by two"),
     ("enqueue.qd.single", _enqueues("single"), "enqueue, one by one"),
     ("enqueue.qd.bulk", _enqueues("bulk"), "enqueue, in bulk"),
 )

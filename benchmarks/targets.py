@@ -52,7 +52,7 @@ class Target:
     @property
     def must(self) -> str:
         """What it has to be, for people."""
-        return f"{self.sign} {number(self.limit)} {self.unit}" if self.sign else "shown"
+        return f"{self.sign} {self.limit:,g} {self.unit}".rstrip() if self.sign else "shown"
 
 
 SERVERS = {"mariadb": "own MariaDB", "mariadb118": "MariaDB 11.8", "mysql97": "MySQL 9.7"}

@@ -40,6 +40,11 @@ def test_a_figure_is_compared_with_its_limit(sign: str, value: float, verdict: V
     assert result.reached == f"{number(value)} ms"
 
 
+def test_a_limit_is_told_as_it_is_set() -> None:
+    said = {target.must for target in TARGETS}
+    assert {"> 1 x", ">= 20 x", ">= 50 %", "<= 1.3 x", ">= 30,000 rows/s", "< 1 %", "shown"} <= said
+
+
 def test_the_best_of_several_peers_is_what_counts() -> None:
     result = one(BESIDE, [jobs("qd.auto", 9000), jobs("huey", 5000), jobs("taskiq", 4000), jobs("celery", 100)])
     assert result.verdict is Verdict.MISSED
