@@ -23,6 +23,9 @@ from qd.config.model import Config, DatabaseConfig
 from qd.daemon.app import serve
 from qd.daemon.signals import Signals, install
 
+RUNTIME = "QD_RUNTIME_DIR"
+"""The variable that says where daemons' sockets are; a bench makes a folder for its own."""
+
 TELL_EVERY = 0.05
 """Seconds between two reports to the bench, where there is something to tell."""
 
@@ -60,11 +63,15 @@ class Line:
     Args:
         stdin: what is heard there.
         stdout: where it is told.
+
+    Attributes:
+        forsaken: the bench has gone before us, so it can't clear up any more.
     """
 
     def __init__(self, stdin: int, stdout: int, timeline: Timeline, signals: Signals) -> None:
         self._stdin, self._stdout, self._timeline, self._signals = stdin, stdout, timeline, signals
         self._released = threading.Event()
+        self.forsaken = False
         self._reporting = threading.Lock()
         self._told = Seen()
 
@@ -78,6 +85,7 @@ class Line:
         """Until the bench has gone, or this process has."""
         while self._hear():
             self.report()
+        self.forsaken = True
         os.kill(os.getpid(), signal.SIGTERM)
         threading.Event().wait(END_WITHIN)
         os._exit(1)
@@ -123,6 +131,9 @@ def main() -> int:
     threading.Thread(target=line.listen, name="qd bench", daemon=True).start()
     status = serve(Given(config), config, timeline, hold=line.hold)
     line.report()  # why it ends, which its thread may not have come to
+    if line.forsaken:
+        with suppress(OSError):  # another daemon's socket is still in it: that one will do it
+            os.rmdir(os.environ[RUNTIME])
     return status
 
 

@@ -19,7 +19,7 @@ from itertools import repeat
 from qd.bench.conditions import observe
 from qd.bench.daemon import BenchDaemon, BenchFailed, await_finished, await_held, hear_all, stop_all
 from qd.bench.examined import Examiner
-from qd.bench.inside import order
+from qd.bench.inside import RUNTIME, order
 from qd.bench.interrupt import signals_as_exceptions
 from qd.bench.plan import TYPE, Plan, daemon_config
 from qd.bench.presence import Presence
@@ -34,9 +34,6 @@ from qd.store import open_session
 from qd.store.callers.enqueue import enqueue
 from qd.store.protocol import Database, FullStore
 from qd.waking import wake
-
-RUNTIME = "QD_RUNTIME_DIR"
-"""The variable that says where daemons' sockets are."""
 
 IDLE = 1.2
 """Seconds without work after which a daemon's polls are as slow as they get, with the polls as shipped."""

@@ -94,11 +94,17 @@ def test_a_database_that_goes_away_is_69_and_what_is_left_is_named_and_can_be_re
     assert shell.sql("SELECT * FROM qd_daemons") == []
 
 
-def test_its_daemons_end_with_it_also_where_it_was_killed(shell: ServerShell) -> None:
+def test_its_daemons_end_with_it_also_where_it_was_killed(
+    shell: ServerShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     bench, queue = drained(shell)
     bench.kill()
     bench.communicate()
     wait_for(lambda: daemons(queue) == [], 30, "the end of its daemon")
+    assert list(temporary.iterdir()) == [], "a folder of theirs is left"
     (row,) = shell.sql("SELECT id FROM qd_daemons")
     assert row[0].endswith(":bench"), "its daemon has signed off"
     assert shell.sql("SELECT id FROM qd_jobs WHERE reserved_by IS NOT NULL") == [], "and handed back what it had"
