@@ -157,3 +157,17 @@ def test_the_urgent_lane_is_probed_at_one_price_behind_ten_thousand_done_in_the_
     cost = scale.pages(lambda: taken.extend(job.id for job in scale.bench.claim(10)), times=1)
     assert taken == [urgent]
     assert cost < 150, f"{cost} pages for one urgent job"
+
+
+def test_claims_walk_nothing_of_what_was_put_in_and_done_a_moment_ago(scale: Scale) -> None:
+    scale.hold_snapshot()
+    scale.bench.sql(f"INSERT INTO qd_jobs (type) SELECT 'noop' FROM {sequence(2000)}")
+    scale.drain(2000, batch=500)
+    (fresh,) = scale.bench.add(1, due=0)
+    scale.look()
+    taken: list[int] = []
+    cost = scale.pages(lambda: taken.extend(job.id for job in scale.bench.claim(10)), times=1)
+    assert taken == [fresh]
+    assert cost < 300, f"{cost} pages for the one job that a look has found"
+    cost = scale.pages(lambda: scale.bench.claim(10), times=1)
+    assert cost < 300, f"{cost} pages for the claim behind it, which finds nothing"

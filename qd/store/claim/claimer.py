@@ -141,7 +141,6 @@ class Claimer:
     def _mark(self, taken: Taken) -> None:
         marks = self._shared.marks
         for lane in taken.empty:
-            marks.exhausted(lane, None)
             self._lonely.discard(lane)
         if not taken.rows:
             return
@@ -149,7 +148,7 @@ class Claimer:
         if taken.next is not None:
             marks.claimed(taken.lane, taken.begun, taken.next, now)
         else:
-            marks.exhausted(taken.lane, now)
+            marks.passed(now)
         self._remember_lonely(taken)
 
     def _remember_lonely(self, taken: Taken) -> None:

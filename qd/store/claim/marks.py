@@ -1,9 +1,11 @@
 """Low watermarks: where each lane's live entries begin, so that no claim walks the dead ones.
 
 Entries that were deleted or moved stay in the index until the server purges them; a claim that
-begins at the mark doesn't see them. A mark is shared by all threads of a process. It trails 2 s
-behind the database's now unless a full batch has just moved it: producers commit late, and some
-write whole seconds. What lies below it all the same is found by the full look.
+begins at the mark doesn't see them. A mark is shared by all threads of a process. Claims begin at
+the mark itself: a locking read pays for each dead entry that it passes, so even those of the last
+two seconds are too many. Looks, to which dead entries are cheap, begin 2 s behind the database's now
+at the latest: producers commit late, and some write whole seconds. What a look finds below a mark
+sets it back; what lies further back still is found by the full look.
 Pure. May import: moments, protocol (for a place in a lane).
 """
 
@@ -67,16 +69,13 @@ class Watermarks:
             if old.version == begun.version and _after(last, old.spot) and last.due <= now:
                 self._marks[lane] = Mark(last, old.version)
 
-    def exhausted(self, lane: Lane, now: str | None) -> None:
-        """A claim found less than it wanted: the mark falls behind now again."""
+    def passed(self, now: str) -> None:
+        """A claim found less than it wanted: the marks stay, since looks reach behind them by themselves."""
         with self._lock:
-            self._now = now or self._now
-            mark = self._marks.get(lane)
-            if mark is not None:
-                self._set(lane, mark, self._trailing(mark.spot))
+            self._now = now
 
     def looked(self, begun: Mapping[Lane, Mark], first: Mapping[Lane, Spot], now: str) -> None:
-        """Takes in what a look saw: a lane's mark becomes its first ready row, or now - 2 s.
+        """Takes in what a look saw: a lane's mark becomes its first ready row; without one, now - 2 s.
 
         Args:
             begun: what `begin_look` gave for each lane that was looked at.
@@ -87,7 +86,7 @@ class Watermarks:
                 self._drop()  # the database's clock was set back: marks may lie above its now
             self._now = now
             for lane, before in begun.items():
-                spot = self._trailing(first.get(lane, Spot(now, 0)))
+                spot = first[lane] if lane in first else self._trailing(Spot(now, 0))
                 mark = self._marks.get(lane, self._none())
                 if mark.version == before.version or not _after(spot, mark.spot):
                     self._set(lane, mark, spot)

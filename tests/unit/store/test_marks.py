@@ -32,12 +32,13 @@ def test_after_a_look_that_found_nothing_the_mark_trails_two_seconds_behind_now(
     assert marks.begin(LANE).spot == Spot(moment(98), 0)
 
 
-def test_a_look_moves_the_mark_to_the_first_ready_row_but_never_above_the_trail() -> None:
+def test_a_look_moves_the_mark_to_the_first_ready_row_and_the_next_one_still_begins_two_seconds_behind_now() -> None:
     marks = Watermarks()
     looked(marks, 100, at(50, 7))
     assert marks.begin(LANE).spot == at(50, 7)
     looked(marks, 101, at(100.5, 8))
-    assert marks.begin(LANE).spot == Spot(moment(99), 0)
+    assert marks.begin(LANE).spot == at(100.5, 8)
+    assert marks.begin_look(LANE, full=False).spot == Spot(moment(99), 0)
 
 
 def test_a_full_batch_moves_the_mark_to_its_last_row_with_its_id() -> None:
@@ -56,12 +57,14 @@ def test_a_full_look_has_no_bound_and_sets_the_mark_back_to_what_it_finds() -> N
     assert marks.begin(LANE).spot == at(3, 9)
 
 
-def test_a_short_batch_lets_the_mark_fall_behind_now_again() -> None:
+def test_a_short_batch_leaves_the_mark_where_it_is_and_a_look_reaches_behind_it() -> None:
     marks = Watermarks()
     looked(marks, 100, at(50))
     marks.claimed(LANE, marks.begin(LANE), at(99.9, 42), moment(100))
-    marks.exhausted(LANE, moment(100))
-    assert marks.begin(LANE).spot == Spot(moment(98), 0)
+    marks.passed(moment(101))
+    assert marks.begin(LANE).spot == at(99.9, 42)
+    looked(marks, 101, at(99.5, 50))
+    assert marks.begin(LANE).spot == at(99.5, 50)
 
 
 def test_a_claim_that_began_before_the_mark_was_set_back_does_not_move_it_on() -> None:
