@@ -140,7 +140,7 @@ class Stamps:
 
 def measure(plan: Plan) -> list[Measured]:
     """Pickup by every way: p50, p99 and maximum over all rounds, in ms."""
-    count = max(5, plan.jobs(SAMPLES) if plan.scale >= 0.5 else round(SAMPLES * plan.scale))
+    count = max(5, round(SAMPLES * plan.scale))
     share = -(-count // plan.rounds)
     taken: dict[str, list[list[float]]] = defaultdict(list)
     with running(OWN) as server:

@@ -96,3 +96,11 @@ def test_the_page_that_is_kept_has_its_markers() -> None:
 
 def test_the_page_is_in_the_index_of_the_documentation() -> None:
     assert "(benchmarks.md)" in (Path(PAGE).parent / "README.md").read_text()
+
+
+def test_a_long_table_is_folded_on_the_page_and_whole_on_a_terminal() -> None:
+    many = Record(1, 3, {"regimes.mariadb": [Measured(f"regime.mariadb.poll.r{n}.p50", n, "us") for n in range(60)]})
+    page, text = as_markdown(many), as_text(many)
+    assert page.index("<details>") < page.index("</details>") and "<summary>60 figures</summary>" in page
+    assert not [line for line in text if "<" in line and "details" in line]
+    assert len([line for line in text if line.startswith("regime.mariadb.poll.r")]) == 60
