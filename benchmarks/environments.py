@@ -30,10 +30,11 @@ class Environments:
     Args:
         folder: where they are kept.
         say: told of each that is made.
+        pins: where the pins are.
     """
 
-    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
-        self._folder, self._say = folder, say
+    def __init__(self, folder: Path, say: Callable[[str], None], pins: Path = PINS) -> None:
+        self._folder, self._say, self._pins = folder, say, pins
         self._refused: dict[str, NotRun] = {}
 
     def bin(self, name: str, build: Sequence[str] = ()) -> Path:
@@ -49,7 +50,7 @@ class Environments:
         if name in self._refused:
             raise self._refused[name]
         place = self._folder / name
-        wanted = hashlib.sha256((PINS / f"{name}.txt").read_bytes() + sys.version.encode()).hexdigest()
+        wanted = hashlib.sha256((self._pins / f"{name}.txt").read_bytes() + sys.version.encode()).hexdigest()
         ready = place / "ready"
         if not ready.exists() or ready.read_text() != wanted:
             try:
@@ -58,7 +59,8 @@ class Environments:
                 self._refused[name] = refused
                 raise
             ready.write_text(wanted)
-            self._say(f"{name}: " + ", ".join(" ".join(package) for package in self.versions(name).items()))
+            installed = ", ".join(" ".join(package) for package in self.versions(name).items())
+            self._say(f"{name}: {installed or 'nothing'}")
         return place / "bin"
 
     def versions(self, name: str) -> dict[str, str]:
@@ -82,7 +84,7 @@ class Environments:
         (place / "versions.json").write_text(json.dumps(versions, indent=1))
 
     def _install(self, name: str, place: Path) -> None:
-        options = ["--quiet", "--disable-pip-version-check", "--requirement", str(PINS / f"{name}.txt")]
+        options = ["--quiet", "--disable-pip-version-check", "--requirement", str(self._pins / f"{name}.txt")]
         _run(str(place / "bin" / "pip"), "install", *options)
 
 

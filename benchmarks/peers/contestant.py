@@ -19,7 +19,7 @@ from benchmarks.processes import NotRun
 
 INSIDE = Path(__file__).parent / "inside"
 
-FILLING = 180.0
+FILLING = 600.0
 """Seconds that adding the jobs may take."""
 
 

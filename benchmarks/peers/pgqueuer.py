@@ -27,7 +27,9 @@ class PgQueuer(Peer):
         self.backend, self._batch, self._processes, self.jobs = backend, batch, processes, jobs
         self.name = f"pgqueuer.{batch}" + (f".{processes}workers" if processes > 1 else "")
         self.adds_as = "pgqueuer" if batch == 10 else None
-        self.setting = f"{processes} process{'es' if processes > 1 else ''}, asyncio, batch {batch}"
+        # Its small batches go faster over one connection, its large ones over a pool: each takes its better one.
+        self._factory, over = ("single", "one connection") if batch < 100 else ("pooled", "a pool of connections")
+        self.setting = f"{processes} process{'es' if processes > 1 else ''}, asyncio, {over}, batch {batch}"
 
     @property
     def url(self) -> str:
@@ -41,7 +43,7 @@ class PgQueuer(Peer):
 
     def workers(self, turn: Turn) -> list[Command]:
         """See Contestant."""
-        argv = [self.program("pgq"), "run", "pgqueuer_jobs:main", f"--batch-size={self._batch}"]
+        argv = [self.program("pgq"), "run", f"pgqueuer_jobs:{self._factory}", f"--batch-size={self._batch}"]
         return [Command(argv, self.env(turn))] * self._processes
 
     def left(self) -> int:

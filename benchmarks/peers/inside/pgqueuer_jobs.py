@@ -1,4 +1,4 @@
-"""pgqueuer's side: its manager with the one entry point."""
+"""pgqueuer's side: its manager with the one entry point, on one connection or a pool of them."""
 
 import asyncio
 import os
@@ -8,21 +8,30 @@ import asyncpg
 import filling
 import ran
 from pgqueuer import PgQueuer
-from pgqueuer.db import AsyncpgDriver
+from pgqueuer.db import AsyncpgDriver, AsyncpgPoolDriver
 from pgqueuer.models import Job
 from pgqueuer.queries import Queries
 
 
 @asynccontextmanager
-async def main():
-    connection = await asyncpg.connect(os.environ["BENCH_URL"])
-    manager = PgQueuer(AsyncpgDriver(connection))
+async def single():
+    yield _manager(AsyncpgDriver(await asyncpg.connect(os.environ["BENCH_URL"])))
+
+
+@asynccontextmanager
+async def pooled():
+    async with asyncpg.create_pool(os.environ["BENCH_URL"], min_size=2, max_size=5) as pool:
+        yield _manager(AsyncpgPoolDriver(pool))
+
+
+def _manager(driver):
+    manager = PgQueuer(driver)
 
     @manager.entrypoint("noop")
     async def noop(job: Job) -> None:
         ran.note(int(job.payload))
 
-    yield manager
+    return manager
 
 
 def fill():
