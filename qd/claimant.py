@@ -1,22 +1,21 @@
 """What one thread claims next: the first queue in its order that a look has seen work in, its most urgent lane.
 
-May import: bell, gate, lease, policy and the other modules below the runner; store protocol.
-Owns: the look that the thread goes by, and which of its lanes have turned out dry since.
+May import: runner and below.
+Owns: which look the thread goes by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from qd.clock import monotonic
+from qd.errors import StoreError
 from qd.events import JobsClaimed
 from qd.job import ClaimedJob
 from qd.lease import Lease
 from qd.runner import Shop
+from qd.sight import Sight
 from qd.store.protocol import Claim, Look, Store
-
-LOOK_AGAIN = 0.05
-"""Seconds that a look's hits are trusted: so long a more urgent job may wait for a busy thread's notice."""
 
 Claiming = Callable[[Claim], list[ClaimedJob] | None]
 """How a claim is made: by itself, or together with the ends of the jobs before; None: none was made."""
@@ -32,21 +31,19 @@ class Claimant:
         leaving: whether nothing is to be claimed any more.
     """
 
-    def __init__(self, name: str, queues: Sequence[str], store: Store, shop: Shop, leaving: Callable[[], bool]) -> None:
+    def __init__(
+        self, name: str, queues: tuple[str, ...], store: Store, shop: Shop, leaving: Callable[[], bool]
+    ) -> None:
         self._name, self._queues, self._store, self._shop, self._leaving = name, queues, store, shop, leaving
-        self._look: Look | None = None
-        self._looked_at = 0.0
-        self._dry: set[tuple[str, int]] = set()
+        self._sight: Sight | None = None
 
     def remember(self, look: Look) -> None:
         """Goes by this look, which somebody has made just now."""
-        self._look, self._looked_at = look, monotonic()
-        self._dry.clear()
+        self._sight = Sight(look)
 
     def forget(self) -> None:
-        """The next claim begins with a look of its own."""
-        self._look = None
-        self._dry.clear()
+        """The next claim begins with a look of its own, or one that another thread has made since."""
+        self._sight = None
 
     def claim(self) -> list[Lease]:
         """Claims from the first lane that gives anything.
@@ -54,8 +51,7 @@ class Claimant:
         Raises:
             StoreError: nothing is held; see `Store.claim`.
         """
-        if not self._trusts():
-            self.remember(self._store.look(self._queues, full=False))
+        self._see()
         leases = self._claim_a_hit()
         if not leases and self._shop.gate.leave_when_empty and not self._leaving():
             self.remember(self._store.look(self._queues, full=True))  # nothing may be left, wherever it lies
@@ -63,16 +59,28 @@ class Claimant:
         return leases
 
     def claim_next(self, claiming: Claiming) -> list[Lease]:
-        """Claims once from where a look that is trusted still has seen work.
+        """Claims once, from the first lane in which a look has seen work.
 
         Args:
             claiming: isn't called where there is no such lane, or nothing may be claimed.
         """
-        lane = self._first_lane() if self._trusts() and not self._leaving() else None
+        if self._leaving():
+            return []
+        try:
+            self._see()
+        except StoreError:  # said and counted where the connection is; there are ends to be written all the same
+            self.forget()
+            return []
+        lane = self._first_lane()
         return self._claim_lane(lane, claiming) if lane is not None else []
 
-    def _trusts(self) -> bool:
-        return self._look is not None and monotonic() - self._looked_at <= LOOK_AGAIN
+    def _see(self) -> None:
+        """Goes by a look that can be trusted: this thread's, another's with the same queues, or a new one."""
+        sights = self._shop.sights
+        if self._sight is None or not self._sight.trusted():
+            self._sight = sights.get(self._queues)
+        if self._sight is None or not self._sight.trusted():
+            self._sight = sights[self._queues] = Sight(self._store.look(self._queues, full=False))
 
     def _claim_a_hit(self) -> list[Lease]:
         while (lane := self._first_lane()) is not None:
@@ -83,19 +91,20 @@ class Claimant:
 
     def _first_lane(self) -> tuple[str, int] | None:
         """The first queue in this worker's order, and its most urgent priority, with a hit."""
-        assert self._look is not None
+        assert self._sight is not None
+        hits, dry = self._sight.look.hits, self._sight.dry
         for queue in self._queues:
-            for priority in sorted(self._look.hits.get(queue, ())):
-                if (queue, priority) not in self._dry:
+            for priority in sorted(hits.get(queue, ())):
+                if (queue, priority) not in dry:
                     return queue, priority
         return None
 
     def _claim_lane(self, lane: tuple[str, int], claiming: Claiming) -> list[Lease]:
-        shop, (queue, priority) = self._shop, lane
+        shop, sight, (queue, priority) = self._shop, self._sight, lane
+        assert sight is not None
         policy = shop.policies[queue]
         wanted = shop.gate.take(1 if policy.max_attempts == 1 else shop.sizes[queue].size())
         if not wanted:
-            self._dry.add(lane)
             return []
         jobs: list[ClaimedJob] | None = None
         started = monotonic()
@@ -109,9 +118,9 @@ class Claimant:
         leases = shop.keeper.hold(jobs)
         shop.events.publish(JobsClaimed(queue, len(jobs), monotonic() - started))
         if not jobs:
-            self._dry.add(lane)
+            sight.dry.add(lane)
             return leases
         shop.bell.worked()
-        if len(jobs) == wanted and self._look is not None and shop.bell.idle():
-            shop.bell.ring(self._look)  # there may be more: one more thread, which calls the next
+        if len(jobs) == wanted and shop.bell.idle():
+            shop.bell.ring(sight.look)  # there may be more: one more thread, which calls the next
         return leases

@@ -3,13 +3,13 @@
 Also decides where a handler runs: in the thread, in the thread's own child process, or, where an
 earlier run took its process down, in a child process that is started for it alone (quarantine).
 
-May import: acknowledge, batch, bell, lease, executors, registry, config, store protocol and the pure modules.
+May import: acknowledge, batch, bell, lease, sight, executors, registry, config, store protocol and the pure modules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from qd.acknowledge import Acknowledger
 from qd.batch import BatchSize, Done
@@ -28,6 +28,7 @@ from qd.payload import decode
 from qd.policy import NO_CHILD_DELAY, limit, settlement, unknown_type, unstarted
 from qd.pulse import Pulse
 from qd.registry import Handler, Registry
+from qd.sight import Sight
 from qd.store.protocol import Finisher, Renewal
 
 NOT_IN_CHILD = (
@@ -50,6 +51,7 @@ class Shop:
         patience: seconds that a round of statements may take at its worst.
         finish: how `job.complete` ends a job inside the handler's transaction.
         children: starts child processes for handlers.
+        sights: the last look at each list of queues, of whichever thread.
     """
 
     policies: Mapping[str, QueueConfig]
@@ -64,6 +66,7 @@ class Shop:
     patience: float
     finish: Finisher
     children: Children
+    sights: dict[tuple[str, ...], Sight] = field(default_factory=dict)
 
 
 class Runner:
