@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 STATES = ("ready", "delayed", "reserved", "stale", "blocked")
 """The states of a row of qd_jobs: what `JobRow.state` says and `Filter.state` may ask for."""
@@ -41,8 +41,7 @@ class ServerInfo:
     claim_path: ClaimPath | None
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(NamedTuple):
     """A place in a lane's order: the due time as the database writes it, and the row's id."""
 
     due: str

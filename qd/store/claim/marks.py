@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 from qd.store.moments import earlier
 from qd.store.protocol import Spot
@@ -26,8 +26,7 @@ Lane = tuple[str, int]
 """A queue and a priority."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """What a look or a claim begins from.
 
     Attributes:
@@ -122,4 +121,4 @@ def _after(spot: Spot | None, other: Spot | None) -> bool:
     """Whether a mark lies above another; no mark is below every mark."""
     if spot is None:
         return False
-    return other is None or (spot.due, spot.id) > (other.due, other.id)
+    return other is None or spot > other

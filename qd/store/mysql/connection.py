@@ -1,7 +1,7 @@
 """One connection to MySQL or MariaDB: how it is opened, and which settings it is pinned to.
 
 Any time-out or loss makes it worthless: the owner discards it and opens another; it is never
-rolled back, pinged or used again. May import: errors, forked, limits, tls, config, the pure modules.
+rolled back, pinged or used again. May import: direct, errors, forked, limits, tls, config, the pure modules.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from qd.config.model import DatabaseConfig
 from qd.config.password import read_password
 from qd.errors import ConfigError, SetupWrong
 from qd.store.mysql import forked, tls
+from qd.store.mysql.direct import direct_cursor
 from qd.store.mysql.errors import number, sort
 from qd.store.mysql.limits import IDLE, IDLE_ON_MYSQL, Limits
 
@@ -41,6 +42,7 @@ class Connection:
     """An open connection with its one cursor.
 
     Attributes:
+        quick: a cursor with less between qd and the wire, where there is one.
         opened_at: monotonic.
         used_at: monotonic, of the last transaction's end.
         pid: of the process that opened it; in a forked child it isn't ours.
@@ -54,6 +56,7 @@ class Connection:
         self.raw = raw
         self.limits = limits
         self.cursor = raw.cursor(buffered=True)
+        self.quick: Any = direct_cursor(raw) or self.cursor
         self.opened_at = self.used_at = monotonic()
         self.pid = os.getpid()
         self.mariadb = "mariadb" in str(raw.server_info).lower()

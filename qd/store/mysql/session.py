@@ -51,7 +51,7 @@ class WatchedCursor:
     """The connection's cursor during one transaction, with what is needed to judge a failure."""
 
     def __init__(self, connection: Connection) -> None:
-        self._cursor, self._commit = connection.cursor, connection.commit
+        self._cursor, self._commit = connection.quick, connection.commit
         self.statements = 0
         self.wrote = False
         self.in_driver = False

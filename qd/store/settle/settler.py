@@ -61,7 +61,9 @@ class Settler:
         """
         if not self._doubtful.isdisjoint(map(_key, settlements)):
             raise SomeWereLost
-        if any(verdict is not Verdict.SETTLED for verdict in self._write(cursor, settlements, singly=False)):
+        if all(one.action is Action.FINISH for one in settlements):  # as nearly always
+            self._finish_all(cursor, sorted(map(_key, settlements)))
+        elif any(verdict is not Verdict.SETTLED for verdict in self._write(cursor, settlements, singly=False)):
             raise SomeWereLost
 
     def doubt(self, settlements: Sequence[Settlement]) -> None:
