@@ -28,6 +28,7 @@ from qd.payload import decode
 from qd.policy import NO_CHILD_DELAY, limit, settlement, unknown_type, unstarted
 from qd.pulse import Pulse
 from qd.registry import Handler, Registry
+from qd.rest import Rest
 from qd.sight import Sight
 from qd.store.protocol import Finisher, Renewal
 
@@ -52,6 +53,7 @@ class Shop:
         finish: how `job.complete` ends a job inside the handler's transaction.
         children: starts child processes for handlers.
         sights: the last look at each list of queues, of whichever thread.
+        rest: of who looks after batches whose thread is busy.
     """
 
     policies: Mapping[str, QueueConfig]
@@ -67,6 +69,7 @@ class Shop:
     finish: Finisher
     children: Children
     sights: dict[tuple[str, ...], Sight] = field(default_factory=dict)
+    rest: Rest = field(default_factory=Rest)
 
 
 class Runner:

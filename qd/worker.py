@@ -186,6 +186,8 @@ class Worker:
     def _work(self, leases: list[Lease]) -> None:
         size = self._shop.sizes[leases[0].job.queue]
         batch = self.batch = Batch(leases, size.start_within)
+        if len(leases) > 1:
+            self._shop.rest.disturb()
         try:
             self._work_through(batch)
         except BaseException:  # whatever it was: what has ended is still written, what waits goes to others

@@ -110,6 +110,7 @@ class Engine:
             ServiceThread(TimekeeperService(self._timekeeper), events, self._patience),
             self._returner(),
         ]
+        self._timekeeper.rest.wake, self._shop.rest.wake = (thread.hurry for thread in self._keeping[1:])
         self._serving = [ServiceThread(service, events, self._patience) for service in self._services()]
         self._opening = ServiceThread(self._opener, events, self._patience)
 
@@ -309,7 +310,7 @@ class Engine:
         store, pulse = self._database.store("returner"), Pulse("returner", self._patience)
         turn = partial(pulse.beat, self._patience)
         acknowledger = Acknowledger(store, self._keeper, self._events, self._gate, turn)
-        returner = Returner(self._batches, acknowledger, self._gate, store.close)
+        returner = Returner(self._batches, acknowledger, self._gate, store.close, self._shop.rest)
         return ServiceThread(returner, self._events, self._patience, pulse=pulse)
 
     def _workers(self) -> list[Worker]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from qd.clock import monotonic
 from qd.executors import Timekeeper
+from qd.executors.timekeeper import IDLE_WAIT
 from qd.pool import WorkerPool
 
 TICK = 0.1
@@ -25,7 +26,8 @@ class TimekeeperService:
 
     def run_once(self) -> float:
         """Interrupts what is past its time-out."""
-        return max(0.005, min(TICK, self._timekeeper.tick(monotonic())))
+        wait = self._timekeeper.tick(monotonic())
+        return wait if wait == IDLE_WAIT else max(0.005, min(TICK, wait))
 
     def close(self) -> None:
         """Nothing to do."""

@@ -2,7 +2,7 @@
 
 Owns no thread: the engine calls `tick`. Watching and forgetting are single dict operations, which the
 interpreter does in one step, so the workers that run thousands of short jobs a second share no lock.
-May import: attempt, interruption.
+May import: attempt, interruption, rest.
 """
 
 from __future__ import annotations
@@ -11,9 +11,14 @@ from collections.abc import Callable
 
 from qd.executors.attempt import Attempt
 from qd.executors.interruption import Interruption
+from qd.rest import Rest
 
 LONGEST_WAIT = 0.25
 """Seconds between two ticks at most: an attempt may begin with a deadline before all others."""
+
+
+IDLE_WAIT = 1.0
+"""Seconds between two ticks at most while nothing runs; `rest` ends it."""
 
 
 class Timekeeper:
@@ -21,11 +26,15 @@ class Timekeeper:
 
     Args:
         on_stuck: told once of each attempt that didn't end after its interruption.
+
+    Attributes:
+        rest: woken when something begins to run while nothing did.
     """
 
     def __init__(self, on_stuck: Callable[[Attempt], None] = lambda attempt: None) -> None:
         self._on_stuck = on_stuck
         self._stopped = False
+        self.rest = Rest()
         self._attempts: dict[Attempt, None] = {}
         self._insisted: set[Attempt] = set()
         self._reported: set[Attempt] = set()
@@ -33,6 +42,7 @@ class Timekeeper:
     def watch(self, attempt: Attempt) -> None:
         """Begins to keep the time of an attempt."""
         self._attempts[attempt] = None
+        self.rest.disturb()
         if self._stopped:  # looked at after it was added, as `stop` sets it before it looks
             attempt.interrupt(Interruption.STOP)
 
@@ -56,7 +66,11 @@ class Timekeeper:
         Args:
             now: monotonic seconds.
         """
+        self.rest.lie_down()
         attempts = self.running()
+        if not attempts:
+            return IDLE_WAIT
+        self.rest.get_up()
         wait = LONGEST_WAIT
         for attempt in attempts:
             if attempt.interrupted_at is None:

@@ -9,7 +9,7 @@ import pytest
 
 from qd.clock import monotonic
 from qd.executors import Attempt, Timekeeper
-from qd.executors.timekeeper import LONGEST_WAIT
+from qd.executors.timekeeper import IDLE_WAIT, LONGEST_WAIT
 from qd.outcome import OutcomeKind
 from tests.support.waiting import wait_for
 from tests.unit.executors.jobs import Running, attempt, command
@@ -30,14 +30,30 @@ def test_what_is_past_its_deadline_is_interrupted_and_the_rest_is_left_alone() -
 
 def test_it_wants_to_be_called_at_the_next_deadline_and_often_enough_for_new_ones() -> None:
     keeper = Timekeeper()
+    run, other = attempt(lambda job: None), attempt(lambda job: None)
+    run.deadline, other.deadline = 1000.1, 2000.0
+    keeper.watch(other)
     assert keeper.tick(1000.0) == LONGEST_WAIT
-    run = attempt(lambda job: None)
-    run.deadline = 1000.1
     keeper.watch(run)
     assert keeper.tick(1000.0) == pytest.approx(0.1)
     keeper.forget(run)
     keeper.forget(run)
-    assert keeper.tick(1000.0) == LONGEST_WAIT and keeper.running() == []
+    keeper.forget(other)
+    assert keeper.running() == []
+
+
+def test_while_nothing_runs_it_rests_and_is_woken_by_the_first_that_does() -> None:
+    keeper, woken = Timekeeper(), []
+    keeper.rest.wake = lambda: woken.append(1)
+    assert keeper.tick(1000.0) == IDLE_WAIT
+    first, second = attempt(lambda job: None), attempt(lambda job: None)
+    keeper.watch(first)
+    keeper.watch(second)
+    assert woken == [1]
+    keeper.tick(1000.0)
+    keeper.forget(first)
+    keeper.watch(attempt(lambda job: None))
+    assert woken == [1], "it looks by itself while something runs"
 
 
 def test_at_a_stop_what_runs_is_cut_off_and_what_was_on_its_way_is_never_entered() -> None:
