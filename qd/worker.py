@@ -222,9 +222,11 @@ class Worker:
             written, claimed = self._acknowledger.write_and_claim(done, claim)
             return claimed
 
-        if done and (self._home is None or self._home.alive()):
-            self._next = self._claimant.claim_next(claiming)
-        self._acknowledger.tell(self._acknowledger.write(done) if written is None else written)
+        try:
+            if done and (self._home is None or self._home.alive()):
+                self._next = self._claimant.claim_next(claiming)
+        finally:  # whatever became of the claim: the ends are ours to write
+            self._acknowledger.tell(self._acknowledger.write(done) if written is None else written)
 
     def _take_next(self) -> list[Lease]:
         """What was claimed behind the batch before."""

@@ -87,8 +87,8 @@ ATTEMPTS_PER_JOB = Spec(
     "qd_attempts_per_job", "histogram", ("queue",), "Attempts that a finished job took", buckets=ATTEMPTS
 )
 CLAIM_DURATION = Spec(
-    "qd_claim_duration_seconds", "histogram", ("queue",), "Seconds that one claim took, an empty one too",
-    buckets=CLAIMS,
+    "qd_claim_duration_seconds", "histogram", ("queue",),
+    "Seconds that one claim took, an empty one too; with the ends that share its transaction", buckets=CLAIMS,
 )  # fmt: skip
 EXTENSIONS = Spec("qd_lease_extensions_total", "counter", ("result",), "Lease renewals, one for each lease, by result")
 WORKERS = Spec("qd_workers", "gauge", ("worker", "state"), "Threads of a worker by what they do")

@@ -37,6 +37,7 @@ class ClaimStore(FakeStore):
         self.claims = list(claims)
         self.resolutions: list[StoreError | None] = []
         self.resolved = 0
+        self.turning: BaseException | None = None
 
     def look(self, queues: Any, *, full: bool) -> Look:
         spots = {"default": {2: Spot("2026-01-01 00:00:00.000000", 1)}} if self.claims else {}
@@ -47,6 +48,11 @@ class ClaimStore(FakeStore):
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+    def turn_over(self, settlements: Any, claim: Claim) -> Any:
+        if self.turning is not None:
+            raise self.turning
+        return super().turn_over(settlements, claim)
 
     def resolve(self) -> None:
         self.resolved += 1
@@ -250,3 +256,14 @@ def test_what_a_handler_left_behind_to_be_thrown_later_does_not_end_the_thread(b
     bench.store.claims.append([claimed(7)])
     wait_for(lambda: bench.ends() == {7: Action.FINISH}, 10, "the next job to run")
     assert stray.__name__ in bench.heard.of(Problem)[0].error
+
+
+@pytest.mark.parametrize("trouble", [ConnectionLost("gone"), ValueError("a bug"), KeyboardInterrupt()])
+def test_whatever_becomes_of_the_next_claim_the_ends_before_it_are_written(benches: Any, trouble: Exception) -> None:
+    bench = benches([claimed(1)], [claimed(2)])
+    bench.handle("noop", lambda job: None)
+    bench.store.turning = trouble
+    bench.worker.start()
+    wait_for(lambda: len(bench.ends()) == 2, 10, "both ends")
+    assert [one.action for batch in bench.store.settled for one in batch] == [Action.FINISH, Action.FINISH]
+    assert bench.keeper.held() == []
