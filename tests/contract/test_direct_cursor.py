@@ -32,6 +32,7 @@ READS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("SELECT id FROM qd_jobs WHERE id < %s ORDER BY id", (1 << 40,)),
     ("SELECT %s", (b"\x00\xff'",)),
     ("SELECT %s", (True,)),
+    ("SELECT 7 % 4, '100%', %s, '%d'", ("%s",)),
 )
 
 

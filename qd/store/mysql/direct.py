@@ -91,15 +91,13 @@ def direct_cursor(connection: Any) -> DirectCursor | None:
 
 
 def _filled(sql: str, values: Sequence[bytes]) -> bytes:
-    parts = _parts(sql)
-    if len(parts) != len(values) + 1:
-        raise ProgrammingError(f"{len(parts) - 1} placeholders for {len(values)} values")
-    filled = [parts[0]]
-    for value, part in zip(values, parts[1:], strict=True):
-        filled += value, part
-    return b"".join(filled)
+    try:
+        return _template(sql) % tuple(values)
+    except TypeError as error:  # too few of them, or too many
+        raise ProgrammingError(f"{sql.count('%s')} placeholders for {len(values)} values") from error
 
 
 @lru_cache(maxsize=256)
-def _parts(sql: str) -> list[bytes]:
-    return sql.encode().split(b"%s")
+def _template(sql: str) -> bytes:
+    """The statement, ready for `%`: only `%s` is a placeholder."""
+    return sql.replace("%", "%%").replace("%%s", "%s").encode()
