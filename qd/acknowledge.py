@@ -69,7 +69,12 @@ class Acknowledger:
 
     def settle(self, done: Sequence[Done]) -> None:
         """Writes the ends of these jobs, however long it takes; says each verdict once."""
-        self.tell(self.write(done))
+        try:
+            written = self.write(done)
+        except BaseException:  # thrown into this thread from outside: what has ended is written all the same
+            self.tell(self.write(done))
+            raise
+        self.tell(written)
 
     def write(self, done: Sequence[Done]) -> list[Written]:
         """Writes the ends of these jobs, however long it takes; what came of them is still to be told."""
@@ -84,6 +89,7 @@ class Acknowledger:
 
         def together(settlements: Sequence[Settlement]) -> list[Verdict | None]:
             nonlocal claimed
+            self._turn()
             try:
                 verdicts, claimed = self._store.turn_over(settlements, claim)
                 return list(verdicts)

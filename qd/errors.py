@@ -127,3 +127,9 @@ class SetupWrong(StoreError):
 
 class UnknownError(StoreError):
     """An error that no rule knows; the connection was discarded."""
+
+
+def leaves_doubt(error: BaseException) -> bool:
+    """Whether a transaction that ended so may stand all the same: its COMMIT had no answer, or what hit its thread
+    behind the COMMIT was not the database's (a bug, what a handler left behind to be thrown later)."""
+    return not isinstance(error, StoreError) or (isinstance(error, ConnectionLost) and error.outcome_unknown)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from qd.errors import ConnectionLost, StoreError, TransactionFailed
+from qd.errors import StoreError, TransactionFailed, leaves_doubt
 from qd.job import PRIORITIES, ClaimedJob
 from qd.outcome import Settlement, Verdict
 from qd.store import sweep, tending
@@ -70,8 +70,8 @@ class SqlStore(AdminVerbs):
             jobs = self._claimer.claim_after(claim, lambda cursor: self._settler.write(cursor, settlements))
         except SomeWereLost:
             return self.settle(settlements), None
-        except ConnectionLost as error:
-            if error.outcome_unknown:
+        except BaseException as error:
+            if leaves_doubt(error):
                 self._settler.doubt(settlements)
             raise
         return [Verdict.SETTLED] * len(settlements), jobs

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from qd.clock import monotonic
 from qd.errors import ConnectionLost, StoreError
 from qd.events import TransactionEnded
 from qd.job import ClaimedJob
 from qd.outcome import Action, Outcome, OutcomeKind, Reason, Verdict
 from qd.store.protocol import Claim
+from qd.store.store import SqlStore
 from tests.contract.bench import Bench, ended, finished, new_token
 from tests.contract.test_unknown_commit import Cut
 
@@ -140,6 +143,49 @@ def test_without_an_answer_an_end_may_come_again_together_with_a_claim(cut: Cut,
     assert verdicts == [SETTLED] and jobs is None, "ends in doubt are settled by themselves"
     assert [job.id for job in cut.bench.claim(3, cut.store)] == ids[1:]
     assert {cut.bench.row(job_id, "attempts") for job_id in ids[1:]} == {(1,)}
+
+
+def test_the_time_that_ends_take_is_not_the_claims(mariadb_bench: Bench) -> None:
+    """Else it would count twice for the wait of what is claimed behind them."""
+    bench = mariadb_bench
+    bench.add(2)
+    first = bench.claim(1)
+    bench.sql("CREATE TRIGGER t BEFORE DELETE ON qd_jobs FOR EACH ROW SET @slept = SLEEP(0.5)")
+    before = monotonic()
+    _, jobs = bench.store.turn_over([finished(job) for job in first], claim())
+    assert jobs is not None and [job.claimed_at >= before + 0.5 for job in jobs] == [True]
+
+
+def hit_behind_the_commit(store: SqlStore, stray: BaseException) -> None:
+    """The store's next transaction is committed; then something that isn't the database's hits its thread."""
+    session: Any = store._session
+    transaction = session.transaction
+
+    def once(work: Callable[[Any], Any]) -> None:
+        session.transaction = transaction
+        transaction(work)
+        raise stray
+
+    session.transaction = once
+
+
+@pytest.mark.parametrize("stray", [SystemExit("left behind by a handler"), ValueError("a bug")])
+def test_what_hits_the_thread_behind_the_commit_is_found_out_about_like_a_lost_answer(
+    bench: Bench, stray: BaseException
+) -> None:
+    ids = bench.add(5)
+    ends = [finished(job) for job in bench.claim(2)]
+    hit_behind_the_commit(bench.store, stray)
+    with pytest.raises(type(stray)):
+        bench.store.turn_over(ends, claim())
+    assert bench.store.settle(ends) == [SETTLED, SETTLED]
+    bench.store.resolve()
+    hit_behind_the_commit(bench.store, stray)
+    with pytest.raises(type(stray)):
+        bench.claim(3)
+    bench.store.resolve()
+    assert [bench.row(job_id, "lane", "attempts", "reserved_by") for job_id in ids[2:]] == [(0, 0, None)] * 3
+    assert bench.store.settle(ends) == [LOST, LOST]
 
 
 def test_a_connection_that_died_before_is_replaced_and_all_is_done_once(server_bench: Bench) -> None:

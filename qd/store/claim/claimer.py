@@ -8,10 +8,9 @@ May import: take, conditional, candidate, release, marks, lag, shared, dialect, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from qd.clock import monotonic
-from qd.errors import ConnectionLost, SetupWrong, StoreError
+from qd.errors import SetupWrong, StoreError, leaves_doubt
 from qd.events import JobDeadLettered
 from qd.job import ClaimedJob
 from qd.outcome import Reason
@@ -56,9 +55,8 @@ class Claimer:
             Exception: what `before` raised.
         """
         self.resolve()
-        started = monotonic()
         try:
-            return self._noted(claim, self._at_once(claim, started, before), started)
+            return self._noted(claim, self._at_once(claim, before))
         except StoreError:
             self._drop_marks(claim)
             raise
@@ -85,23 +83,22 @@ class Claimer:
 
     def _claim(self, claim: Claim) -> list[ClaimedJob]:
         path = self._shared.path()
-        started = monotonic()
         if path is ClaimPath.CONDITIONAL:
-            return self._noted(claim, self._conditional(claim, started), started)
+            return self._noted(claim, self._conditional(claim))
         try:
-            taken = self._at_once(claim, started)
+            taken = self._at_once(claim)
         except SetupWrong as error:
             if error.errno != SYNTAX or path is not ClaimPath.SKIP_LOCKED:
                 raise
             self._shared.give_up_skip_locked(str(error))
-            taken = self._conditional(claim, started)
-        return self._noted(claim, taken, started)
+            taken = self._conditional(claim)
+        return self._noted(claim, taken)
 
     def _drop_marks(self, claim: Claim) -> None:
         for priority in claim.priorities:
             self._shared.marks.drop((claim.queue, priority))
 
-    def _at_once(self, claim: Claim, started: float, before: Callable[[Cursor], None] = lambda cursor: None) -> Taken:
+    def _at_once(self, claim: Claim, before: Callable[[Cursor], None] = lambda cursor: None) -> Taken:
         done = Taken()
         limit = 1 if (claim.queue, claim.priorities[0]) in self._lonely else claim.limit
 
@@ -114,29 +111,29 @@ class Claimer:
 
         try:
             return self._session.transaction(work)
-        except ConnectionLost as error:
-            if error.outcome_unknown:
-                self._doubt(claim, done.rows, started)
+        except BaseException as error:
+            if leaves_doubt(error):
+                self._doubt(claim, done)
             raise
 
-    def _conditional(self, claim: Claim, started: float) -> Taken:
+    def _conditional(self, claim: Claim) -> Taken:
         def doubt(row: Candidate) -> None:
-            self._doubt(claim, [row], started)
+            self._doubt(claim, Taken([row]))
 
         shared = self._shared
         return ConditionalClaim(self._session, claim, shared.marks, shared.impatient(), doubt).take()
 
-    def _doubt(self, claim: Claim, rows: Sequence[Candidate], started: float) -> None:
-        self._doubtful += self._jobs(claim, rows, started)
+    def _doubt(self, claim: Claim, taken: Taken) -> None:
+        self._doubtful += self._jobs(claim, taken)
         self._session.urgent = bool(self._doubtful)
 
-    def _noted(self, claim: Claim, taken: Taken, started: float) -> list[ClaimedJob]:
+    def _noted(self, claim: Claim, taken: Taken) -> list[ClaimedJob]:
         """Moves the marks, tells of the buried, and makes the jobs."""
         self._mark(taken)
         for row in taken.buried:
             who = (row.id, claim.queue, row.type, row.attempts)
             self._shared.events.publish(JobDeadLettered(*who, reason=Reason.ERROR.value, error=SPENT))
-        return self._jobs(claim, taken.rows, started)
+        return self._jobs(claim, taken)
 
     def _mark(self, taken: Taken) -> None:
         marks = self._shared.marks
@@ -158,8 +155,8 @@ class Claimer:
         else:
             self._lonely.discard(taken.lane)
 
-    def _jobs(self, claim: Claim, rows: Sequence[Candidate], started: float) -> list[ClaimedJob]:
-        return [row.claimed(claim, self._session.dialect, started) for row in rows]
+    def _jobs(self, claim: Claim, taken: Taken) -> list[ClaimedJob]:
+        return [row.claimed(claim, self._session.dialect, taken.begun_at) for row in taken.rows]
 
     def _holds(self, cursor: Cursor, job: ClaimedJob) -> bool:
         lock = self._session.dialect.lock

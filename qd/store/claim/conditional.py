@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 
-from qd.errors import ConnectionLost, StoreError, TransactionFailed
+from qd.errors import StoreError, TransactionFailed, leaves_doubt
 from qd.store.claim.candidate import Candidate, bury_spent, candidates, reserved, spot_of
 from qd.store.claim.marks import Watermarks
 from qd.store.claim.take import Taken, claim_limit, must_be_alone
@@ -28,7 +28,7 @@ class ConditionalClaim:
 
     Args:
         impatient: see Shared.
-        doubt: told of a row whose COMMIT had no answer.
+        doubt: told of a row that may be ours without anybody knowing of it.
     """
 
     def __init__(
@@ -72,6 +72,10 @@ class ConditionalClaim:
         except StoreError:
             if not taken.rows:
                 raise
+        except BaseException:  # not the database's: nobody will hear of what was won
+            for row in taken.rows:
+                self._doubt(row)
+            raise
         taken.rows.sort(key=lambda row: (spot_of(row).due, row.id))
         gone = beaten | {row.id for row in [*taken.rows, *taken.buried]}
         passed = [row for row in found if row.id not in gone]
@@ -108,8 +112,8 @@ class ConditionalClaim:
         except TransactionFailed:  # somebody has it: his
             self._waited += not self._impatient
             return False
-        except ConnectionLost as error:
-            if error.outcome_unknown:
+        except BaseException as error:
+            if leaves_doubt(error):
                 self._doubt(row)
             raise
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from qd.clock import monotonic
 from qd.errors import UnknownError
 from qd.store.claim.candidate import Candidate, bury_spent, candidates, reserved, spot_of
 from qd.store.claim.marks import Lane, Mark, Watermarks
@@ -34,6 +35,8 @@ class Taken:
     empty: list[Lane] = field(default_factory=list)
     alone: bool = False
     """The row came alone because it had to."""
+    begun_at: float = field(default_factory=monotonic)
+    """Monotonic, before the claim's first statement, behind those of the ends that it shares a transaction with."""
 
 
 def take(cursor: Cursor, dialect: Dialect, claim: Claim, marks: Watermarks, limit: int) -> Taken:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from qd.errors import ConnectionLost, DataRefused, LockWait, StoreError
+from qd.errors import DataRefused, LockWait, StoreError, leaves_doubt
 from qd.outcome import Action, Settlement, Verdict
 from qd.store.dialect import Cursor, Session
 from qd.store.lag import caught_up
@@ -141,8 +141,10 @@ class Settler:
     def _committed(self, settlements: Sequence[Settlement], *, singly: bool) -> list[Verdict]:
         try:
             verdicts = self._session.transaction(lambda cursor: self._write(cursor, settlements, singly))
-        except ConnectionLost as error:
-            if error.outcome_unknown:
+        except SomeWereLost:  # so nothing stands
+            raise
+        except BaseException as error:
+            if leaves_doubt(error):
                 self.doubt(settlements)
             raise
         self._doubtful.difference_update(map(_key, settlements))

@@ -54,7 +54,7 @@ class FakeStore:
 
     def __init__(self) -> None:
         self.renewals: Callable[[HeldLease], Renewal] = lambda lease: Renewal.RENEWED
-        self.verdicts: list[list[Verdict] | Exception] = []
+        self.verdicts: list[list[Verdict] | BaseException] = []
         self.stale_rows: list[StaleRow] = []
         self.locked: set[StaleRow] = set()
         self.reclaims: list[StaleRow] = []
@@ -71,11 +71,13 @@ class FakeStore:
     def settle(self, settlements: Sequence[Settlement]) -> list[Verdict]:
         self.settled.append(settlements)
         answer = self.verdicts.pop(0) if self.verdicts else [Verdict.SETTLED] * len(settlements)
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
 
-    def turn_over(self, settlements: Sequence[Settlement], claim: Claim) -> tuple[list[Verdict], None]:
+    def turn_over(
+        self, settlements: Sequence[Settlement], claim: Claim
+    ) -> tuple[list[Verdict], list[ClaimedJob] | None]:
         """Nothing is ever claimed together with ends, as on a server whose claims are several transactions."""
         return self.settle(settlements), None
 

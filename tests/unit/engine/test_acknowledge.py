@@ -58,6 +58,15 @@ def test_an_end_is_tried_again_after_any_error(error: Exception) -> None:
     assert bench.keeper.held() == []
 
 
+def test_an_end_is_written_also_where_its_thread_is_hit_from_outside() -> None:
+    bench = Bench()
+    bench.store.verdicts = [SystemExit("left behind by a handler")]
+    with pytest.raises(SystemExit):
+        bench.writer.settle(bench.done(OK))
+    assert len(bench.store.settled) == 2 and len(bench.heard.of(JobSucceeded)) == 1
+    assert bench.keeper.held() == [], "nothing is renewed that nobody works on"
+
+
 def test_a_lost_lease_is_said_once_and_nothing_else_is() -> None:
     bench = Bench()
     bench.store.verdicts = [[Verdict.LOST, Verdict.SETTLED]]
