@@ -1,6 +1,6 @@
 """How idle threads are woken: each waits at the bell, a look's hits ring it for one that can serve.
 
-May import: store protocol (for what a look saw) and the pure modules.
+May import: sight and the pure modules.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable
 
 from qd.clock import monotonic
-from qd.store.protocol import Look
+from qd.sight import Sight
 
 
 class Waiter:
@@ -22,7 +22,7 @@ class Waiter:
     def __init__(self, queues: Iterable[str]) -> None:
         self.queues = frozenset(queues)
         self.event = threading.Event()
-        self.look: Look | None = None
+        self.sight: Sight | None = None
 
 
 class Bell:
@@ -34,7 +34,7 @@ class Bell:
         self._closed = False
         self.worked_at = 0.0
 
-    def wait(self, waiter: Waiter, timeout: float) -> Look | None:
+    def wait(self, waiter: Waiter, timeout: float) -> Sight | None:
         """Waits to be rung for.
 
         Args:
@@ -50,22 +50,26 @@ class Bell:
         waiter.event.wait(timeout)
         with self._lock:
             self._waiting.pop(waiter, None)
-            look, waiter.look = waiter.look, None
+            sight, waiter.sight = waiter.sight, None
             waiter.event.clear()
-        return look
+        return sight
 
     def idle(self) -> bool:
         """Whether any thread waits."""
         return bool(self._waiting)
 
-    def ring(self, look: Look) -> set[str]:
-        """Wakes one waiting thread for each queue with hits; the queues that nobody was free for."""
+    def ring(self, sight: Sight) -> set[str]:
+        """Wakes one waiting thread for each queue with hits; the queues that nobody was free for.
+
+        Args:
+            sight: handed on as it is: a look grows old also where threads call one another.
+        """
         unserved = set()
         with self._lock:
-            for queue in look.hits:
+            for queue in sight.look.hits:
                 for waiter in self._waiting:
                     if queue in waiter.queues:
-                        waiter.look = look
+                        waiter.sight = sight
                         waiter.event.set()
                         del self._waiting[waiter]
                         break

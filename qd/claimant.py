@@ -15,7 +15,7 @@ from qd.job import ClaimedJob
 from qd.lease import Lease
 from qd.runner import Shop
 from qd.sight import Sight
-from qd.store.protocol import Claim, Look, Store
+from qd.store.protocol import Claim, Store
 
 Claiming = Callable[[Claim], list[ClaimedJob] | None]
 """How a claim is made: by itself, or together with the ends of the jobs before; None: none was made."""
@@ -37,9 +37,9 @@ class Claimant:
         self._name, self._queues, self._store, self._shop, self._leaving = name, queues, store, shop, leaving
         self._sight: Sight | None = None
 
-    def remember(self, look: Look) -> None:
-        """Goes by this look, which somebody has made just now."""
-        self._sight = Sight(look)
+    def remember(self, sight: Sight) -> None:
+        """Goes by this look, which somebody else has made, for as long as it can be trusted."""
+        self._sight = sight
 
     def forget(self) -> None:
         """The next claim begins with a look of its own, or one that another thread has made since."""
@@ -54,7 +54,7 @@ class Claimant:
         self._see()
         leases = self._claim_a_hit()
         if not leases and self._shop.gate.leave_when_empty and not self._leaving():
-            self.remember(self._store.look(self._queues, full=True))  # nothing may be left, wherever it lies
+            self.remember(Sight(self._store.look(self._queues, full=True)))  # nothing may be left, wherever it lies
             leases = self._claim_a_hit()
         return leases
 
@@ -122,5 +122,5 @@ class Claimant:
             return leases
         shop.bell.worked()
         if len(jobs) == wanted and shop.bell.idle():
-            shop.bell.ring(sight.look)  # there may be more: one more thread, which calls the next
+            shop.bell.ring(sight)  # there may be more: one more thread, which calls the next
         return leases

@@ -3,7 +3,7 @@
 Quick after work, slow when idle; every so often it looks without a lower bound, which finds what
 was committed late. It also proves the database: nothing is claimed before the schema was checked.
 A `Service`, but with a wait of its own: a datagram on the wake socket begins the next look at once.
-May import: bell, waking, config, store protocol and the pure modules.
+May import: bell, sight, waking, config, store protocol and the pure modules.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from qd.bell import Bell
 from qd.clock import monotonic
 from qd.config.model import PollConfig
+from qd.sight import Sight
 from qd.store.protocol import Look, Store
 from qd.waking import WakeSocket
 
@@ -97,7 +98,7 @@ class Poller:
 
     def _take(self, look: Look) -> None:
         self.paused = look.paused
-        unserved = self._bell.ring(look)
+        unserved = self._bell.ring(Sight(look))
         if unserved:
             self._grow(unserved)
         served = len(unserved) < len(look.hits)

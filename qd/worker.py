@@ -149,8 +149,8 @@ class Worker:
         """Waits at the bell. Doesn't look by itself: one poller looks for all."""
         while not self._leaving() and (self._home is None or self._home.alive()):
             self._turn()
-            if (look := self._shop.bell.wait(self._waiter, IDLE_TURN)) is not None:
-                self._claimant.remember(look)
+            if (sight := self._shop.bell.wait(self._waiter, IDLE_TURN)) is not None:
+                self._claimant.remember(sight)
                 return
 
     def _leaving(self) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from qd.bell import Bell, Waiter
 from qd.config.model import PollConfig
 from qd.poller import Poller, full_look_pause
+from qd.sight import Sight
 from qd.store.protocol import Look, Spot
 from tests.support.waiting import wait_for
 from tests.unit.engine.fakes import FakeStore
@@ -17,15 +18,15 @@ from tests.unit.engine.fakes import FakeStore
 SPOT = Spot("2026-01-01 00:00:00.000000", 1)
 
 
-def look(*queues: str) -> Look:
-    return Look({queue: {2: SPOT} for queue in queues}, frozenset(), SPOT.due)
+def sight(*queues: str) -> Sight:
+    return Sight(Look({queue: {2: SPOT} for queue in queues}, frozenset(), SPOT.due))
 
 
 class Sleeper:
     """A thread that waits at the bell."""
 
     def __init__(self, bell: Bell, *queues: str) -> None:
-        self.got: list[Look | None] = []
+        self.got: list[Sight | None] = []
         self.thread = threading.Thread(target=lambda: self.got.append(bell.wait(Waiter(queues), 10)), daemon=True)
         self.thread.start()
 
@@ -34,7 +35,7 @@ def test_one_thread_is_woken_for_a_queue_and_the_others_sleep_on() -> None:
     bell = Bell()
     sleepers = [Sleeper(bell, "a"), Sleeper(bell, "a"), Sleeper(bell, "b")]
     wait_for(lambda: len(bell._waiting) == 3, 5, "three to wait")
-    assert bell.ring(look("a")) == set()
+    assert bell.ring(sight("a")) == set()
     wait_for(lambda: sum(len(s.got) for s in sleepers) == 1, 5, "one to wake")
     assert len(bell._waiting) == 2
     bell.close()
@@ -44,7 +45,7 @@ def test_queues_that_nobody_is_free_for_are_named() -> None:
     bell = Bell()
     Sleeper(bell, "a")
     wait_for(bell.idle, 5, "it to wait")
-    assert bell.ring(look("a", "b")) == {"b"}
+    assert bell.ring(sight("a", "b")) == {"b"}
 
 
 def test_closing_wakes_all_without_a_look_and_lets_nobody_wait_again() -> None:
