@@ -166,6 +166,7 @@ class Worker:
     def _back_off(self, failures: int) -> None:
         self.state = "backoff"
         self._claimant.forget()
+        self._hand_back(self._take_next())  # nobody would work on it meanwhile
         pauses = IN_DOUBT if self._in_doubt else BETWEEN_CLAIMS
         self._shop.gate.wait(pauses.delay(failures))
 
@@ -194,6 +195,7 @@ class Worker:
             left = [*batch.take_unstarted(all_of_it=True), *self._take_next()]
             waiting = [(lease, unstarted(lease.job)) for lease in left]
             self._acknowledger.settle([*batch.take_done(), *waiting])
+            self._shop.gate.refund(len(waiting))
             raise
         finally:
             self.batch = None
@@ -223,10 +225,17 @@ class Worker:
             return claimed
 
         try:
-            if done and (self._home is None or self._home.alive()):
+            if done and self._starts_at_once():
                 self._next = self._claimant.claim_next(claiming)
         finally:  # whatever became of the claim: the ends are ours to write
-            self._acknowledger.tell(self._acknowledger.write(done) if written is None else written)
+            if written is None:
+                self._acknowledger.settle(done)
+            else:
+                self._acknowledger.tell(written)
+
+    def _starts_at_once(self) -> bool:
+        """Whether what is claimed now would begin now: a child that is to be replaced takes its time."""
+        return self._home is None or self._home.stays()
 
     def _take_next(self) -> list[Lease]:
         """What was claimed behind the batch before."""

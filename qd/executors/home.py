@@ -39,6 +39,10 @@ class Home:
         """Whether there is a child that can take a job now."""
         return self.child is not None and self.child.fit()
 
+    def stays(self) -> bool:
+        """Whether the next job would find this child, without a wait for another."""
+        return self.child is not None and self.child.fit() and not self._worn(self.child)
+
     def ready(self, turn: Callable[[], None], unwanted: Callable[[], bool]) -> bool:
         """Sees to it that there is one; False: it can't be started (which was said), or isn't wanted.
 

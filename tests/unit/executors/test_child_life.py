@@ -56,6 +56,15 @@ def test_a_child_is_replaced_after_its_jobs(homes: list[Home]) -> None:
     assert pids[0] == pids[1] != pids[2] == pids[3] and not is_running(pids[0])
 
 
+def test_a_child_that_the_next_job_would_not_find_does_not_stay(homes: list[Home]) -> None:
+    own = home(homes, max_jobs=2)
+    assert not own.stays(), "there is none yet"
+    stayed = [next_pid(own) > 0 and own.stays() for _ in range(3)]
+    assert stayed == [True, False, True] and own.child is not None
+    os.kill(own.child.process.pid, signal.SIGKILL)
+    wait_for(lambda: not own.stays(), 10, "its end to be seen")
+
+
 def test_a_child_that_has_grown_since_its_first_job_is_replaced(homes: list[Home]) -> None:
     own = home(homes, max_memory=32 << 20)
     first = next_pid(own)
