@@ -1,4 +1,4 @@
-"""Under which conditions a bench runs: looked up before it begins. May import: store, config, the result."""
+"""Under which conditions a bench runs: looked up before it begins. May import: store, config, errors, the result."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import suppress
 from qd.bench.result import Conditions
 from qd.config import is_loopback
 from qd.config.model import DatabaseConfig, PollConfig
+from qd.errors import SetupWrong
 from qd.store.protocol import FullStore, ServerInfo
 from qd.version import __version__
 
@@ -35,6 +36,13 @@ def observe(database: DatabaseConfig, info: ServerInfo, store: FullStore) -> Con
         failed_before=sum(depth.failed for depth in depths),
         poll=(poll.min, poll.max),
     )
+
+
+def refuse_without_rights(store: FullStore) -> None:
+    """Raises SetupWrong where the account lacks a right: jobs would be written that nothing could run or remove."""
+    for finding in store.inspect():
+        if finding.what == "grants" and finding.level == "FAIL":
+            raise SetupWrong(f"the account of `database:` can't run a bench, rights are {finding.detail}")
 
 
 def is_local(database: DatabaseConfig) -> bool:

@@ -236,7 +236,8 @@ def await_finished(daemons: Sequence[BenchDaemon], jobs: int, done: Callable[[in
             done(now - before)
             moved_at, before = monotonic(), now
         elif monotonic() - moved_at > STALLED:
-            raise BenchFailed(f"nothing was done for {STALLED:g} s with {jobs - now:,} jobs left")
+            said = "; ".join(daemon.last_words() for daemon in daemons)
+            raise BenchFailed(f"nothing was done for {STALLED:g} s with {jobs - now:,} jobs left: {said}")
 
 
 def stop_all(daemons: Sequence[BenchDaemon]) -> None:

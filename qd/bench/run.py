@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import repeat
 
-from qd.bench.conditions import observe
+from qd.bench.conditions import observe, refuse_without_rights
 from qd.bench.daemon import BenchDaemon, BenchFailed, await_finished, await_held, hear_all, stop_all
 from qd.bench.examined import Examiner
 from qd.bench.inside import RUNTIME, order
@@ -77,7 +77,7 @@ class Bench:
         """Measures, and removes what it wrote.
 
         Raises:
-            StoreError: the database can't be used, or was lost.
+            StoreError: the database can't be used, for want of rights too, or was lost.
             BenchFailed: a daemon died, or nothing moves.
             Interrupted: by a signal.
         """
@@ -97,6 +97,7 @@ class Bench:
     def _measure(self) -> Result:
         plan = self._plan
         conditions = observe(self._where, self._database.check(), self._store)
+        refuse_without_rights(self._store)
         self._wrote = True
         rounds = [self._round(f"round {number + 1} of {plan.rounds}") for number in range(plan.rounds)]
         pickup = self._pickups() if plan.pickups else {}

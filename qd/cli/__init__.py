@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, 128 + SIGINT as shells have it."""
+
 
 def main() -> None:
     """The entry point of the command `qd`; ends the process."""
@@ -18,7 +21,10 @@ def main() -> None:
         from qd.daemon.signals import install
 
         install()
-    from qd.cli.root import cli
+    try:
+        from qd.cli.root import cli
+    except KeyboardInterrupt:  # nothing was begun: no traceback for who has changed their mind
+        sys.exit(INTERRUPTED)
 
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)

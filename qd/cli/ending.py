@@ -10,6 +10,7 @@ import sys
 
 import click
 
+from qd.cli import INTERRUPTED as INTERRUPTED
 from qd.cli.terminal import safe
 from qd.errors import (
     BadInput,
@@ -35,8 +36,6 @@ SETUP_WRONG = 78
 UNWRITABLE = frozenset({errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC})
 """What a write to stdout ends with where the file behind it takes no more."""
 
-INTERRUPTED = 130
-"""128 + SIGINT, as shells have it."""
 PIPE_CLOSED = 141
 """128 + SIGPIPE, as shells have it."""
 

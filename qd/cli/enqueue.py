@@ -6,6 +6,8 @@ May import: client, the store's checks of a new row, the modules of cli, the pur
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import repeat
 from pathlib import Path
@@ -14,10 +16,11 @@ import click
 
 from qd.cli import paging
 from qd.cli.context import Cli, pass_cli
-from qd.cli.terminal import progress
-from qd.errors import BadInput, Refused
+from qd.cli.terminal import plural, progress
+from qd.errors import BadInput, ConnectionLost, QdError, Refused
 from qd.job import PRIORITIES, NewJob
 from qd.payload import RawJson, checked
+from qd.store.callers.enqueue import ROWS
 from qd.store.callers.new_row import new_row
 
 MOST = 10_000_000
@@ -141,13 +144,33 @@ def _send(cli: Cli, job: NewJob, at: datetime | None, count: int) -> None:
             return
         if at is not None:
             job.delay = max(0.0, (at - cli.opened.now()).total_seconds())
-        with progress("enqueuing", count, prints=True) as done:
+        with _what_went_in(count) as count_in, progress("enqueuing", count, prints=True) as done:
 
             def told(ids: list[int]) -> None:
                 _print(ids)
+                count_in(len(ids))
                 done(len(ids))
 
             client.enqueue_many(repeat(job, count), each=told)
+
+
+@contextmanager
+def _what_went_in(count: int) -> Iterator[Callable[[int], None]]:
+    """Says of an act that is cut short how many jobs stand; yields what is told of each part that does."""
+    told = 0
+
+    def more(ids: int) -> None:
+        nonlocal told
+        told += ids
+
+    try:
+        yield more
+    except (KeyboardInterrupt, QdError) as error:
+        unsure = isinstance(error, KeyboardInterrupt) or (isinstance(error, ConnectionLost) and error.outcome_unknown)
+        if told or unsure:
+            rest = f"; the next {min(ROWS, count - told):,} may be, too" if unsure and told < count else ""
+            click.echo(f"qd: {told:,} of {plural(count, 'job')} are enqueued, whose ids were printed{rest}", err=True)
+        raise
 
 
 def _print(ids: list[int]) -> None:

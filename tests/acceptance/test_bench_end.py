@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.benches import LONG, daemons, queue_of, told_first
+from tests.acceptance.benches import LONG, QUICK, daemons, queue_of, told_first
 from tests.acceptance.cli_shell import ServerShell, Shell
 from tests.support.mariadb import MariaDB
 from tests.support.server import Server
@@ -122,3 +122,18 @@ def test_a_database_out_of_reach_is_69_and_one_without_tables_78_in_one_line(
         ended = where.qd("bench", "--yes")
         assert ended.returncode == code, ended.stderr
         assert ended.stderr.startswith("qd: ") and ended.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("right", ["DELETE ON {}.qd_jobs", "INSERT ON {}.qd_failed_jobs"])
+def test_an_account_without_all_rights_is_refused_before_anything_is_written(shell: ServerShell, right: str) -> None:
+    shell.server.run(f"REVOKE {right.format(shell.name)} FROM '{shell.server.prefix}qd'@'%'")
+    try:
+        ended = shell.qd("bench", *QUICK)
+    finally:
+        shell.server.run(f"GRANT {right.format(shell.name)} TO '{shell.server.prefix}qd'@'%'")
+    assert ended.returncode == 78, ended.stderr
+    what, why = ended.stderr.splitlines()
+    assert "this will write" in what
+    assert "missing: " + right.format("").replace(" ON .", " on ") in why and "docs/grants.sql" in why
+    assert shell.sql("SELECT queue FROM qd_jobs WHERE queue LIKE 'qd.bench.%%'") == []
+    assert shell.sql("SELECT id FROM qd_daemons") == []

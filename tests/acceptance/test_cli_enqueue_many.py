@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import signal
 import subprocess
 from contextlib import closing, suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from tests.acceptance.cli_shell import ServerShell
 from tests.support.server import Server
+from tests.support.waiting import wait_for
 
 COUNT = 3000
 
@@ -60,3 +62,19 @@ def test_what_was_printed_before_a_failure_is_committed_and_the_rest_is_not(shel
     assert ended.returncode != 0 and "enough" in ended.stderr
     assert [(int(line),) for line in ended.stdout.split()] == shell.sql("SELECT id FROM qd_jobs ORDER BY id")
     assert shell.count() == 1000
+    assert ended.stderr.splitlines()[0] == "qd: 1,000 of 3,000 jobs are enqueued, whose ids were printed"
+
+
+def test_one_that_is_interrupted_says_how_many_went_in(shell: ServerShell) -> None:
+    file = shell.folder / "ids"
+    with file.open("wb") as out:
+        many = shell.start("enqueue", "send", "--count", 1_000_000, stdout=out, stderr=subprocess.PIPE)
+    wait_for(lambda: file.stat().st_size > 0, 60, "the first ids")
+    many.send_signal(signal.SIGINT)
+    _, said = many.communicate(timeout=60)
+    told = re.fullmatch(
+        r"\s*qd: ([0-9,]+) of 1,000,000 jobs are enqueued, whose ids were printed; the next 1,000 may be, too\s*", said
+    )
+    assert many.returncode == 130 and told is not None, said
+    sure = int(told[1].replace(",", ""))
+    assert 0 < sure <= len(file.read_text().split()) <= shell.count() <= sure + 1000
