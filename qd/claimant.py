@@ -6,7 +6,7 @@ Owns: which look the thread goes by.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from qd.clock import monotonic
 from qd.errors import StoreError
@@ -15,10 +15,13 @@ from qd.job import ClaimedJob
 from qd.lease import Lease
 from qd.runner import Shop
 from qd.sight import Sight
-from qd.store.protocol import Claim, Store
+from qd.store.protocol import Claim, Spot, Store
 
 Claiming = Callable[[Claim], list[ClaimedJob] | None]
 """How a claim is made: by itself, or together with the ends of the jobs before; None: none was made."""
+
+Hits = Mapping[str, Mapping[int, Spot]]
+"""The first ready row of each lane that has one."""
 
 
 class Claimant:
@@ -53,8 +56,13 @@ class Claimant:
         """
         self._see()
         leases = self._claim_a_hit()
-        if not leases and self._shop.gate.leave_when_empty and not self._leaving():
-            self.remember(Sight(self._store.look(self._queues, full=True)))  # nothing may be left, wherever it lies
+        seen: Hits = {}
+        while not leases and self._shop.gate.leave_when_empty and not self._leaving():
+            look = self._store.look(self._queues, full=True)  # nothing may be left, wherever it lies
+            if look.hits == seen:  # nothing, or what others have locked; it changes where a claim only buried
+                break
+            seen = look.hits
+            self.remember(Sight(look))
             leases = self._claim_a_hit()
         return leases
 

@@ -30,6 +30,16 @@ def test_once_max_and_drain_run_as_many_jobs_as_they_say(shell: ServerShell) -> 
     assert shell.sql("SELECT COUNT(*) FROM qd_jobs WHERE attempts <> 0 OR reserved_by IS NOT NULL") == [(0,)]
 
 
+@pytest.mark.parametrize(("args", "left"), [("--drain", 0), ("--once", 1)])
+def test_any_number_of_jobs_without_attempts_left_may_be_ahead(shell: ServerShell, args: str, left: int) -> None:
+    shell.ok("enqueue", "send", "--count", 450)
+    shell.sql("UPDATE qd_jobs SET attempts = 3 WHERE type = 'send'")
+    shell.ok("enqueue", "send", "--count", 2)
+    shell.ok("work", "--queue", "default", args)
+    assert shell.count() == left
+    assert shell.sql("SELECT COUNT(*) FROM qd_failed_jobs") == [(450,)]
+
+
 def test_fail_makes_a_failed_attempt_exit_1_and_nothing_else_does(shell: ServerShell) -> None:
     shell.ok("enqueue", "boom")
     shell.ok("work", "--queue", "default", "--once")

@@ -28,10 +28,12 @@ class FullStore(FakeStore):
     def __init__(self) -> None:
         super().__init__()
         self.hits = {"default": {2: Spot("2026-01-01 00:00:00.000000", 1)}}
-        self._next = 0
+        self._next, self.locked_up = 0, False
 
     def claim(self, claim: Claim) -> list[ClaimedJob]:
         """Doesn't ask whether a queue is paused: only looks do."""
+        if self.locked_up:
+            return []
         self._next += claim.limit
         return [claimed(self._next - at) for at in range(claim.limit)]
 
@@ -39,7 +41,7 @@ class FullStore(FakeStore):
 class Threads:
     """Two threads of the same queues, who call each other as real ones do: whoever claims in full wakes the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, gate: Gate) -> None:
         self.store, self.bell = FullStore(), Bell()
         events, _ = listening()
         store = cast(Any, self.store)
@@ -50,7 +52,7 @@ class Threads:
             keeper=LeaseKeeper(store, events, 30.0),
             timekeeper=Timekeeper(),
             bell=self.bell,
-            gate=Gate(),
+            gate=gate,
             identity=Identity(),
             sizes={"default": BatchSize(10)},
             patience=5.0,
@@ -80,8 +82,15 @@ class Threads:
 
 
 def test_a_look_grows_old_also_where_threads_call_each_other() -> None:
-    threads = Threads()
+    threads = Threads(Gate())
     assert threads.turn()
     threads.store.hits = {}  # paused
     wait_for(lambda: not threads.turn(), 10, "the pause to be noticed")
     assert threads.store.looks == [False, False]
+
+
+def test_who_leaves_when_all_is_empty_does_not_wait_for_what_others_have_locked() -> None:
+    threads = Threads(Gate(leave_when_empty=True))
+    threads.store.locked_up = True
+    assert threads.here.claim() == []
+    assert threads.store.looks == [False, True, True]
