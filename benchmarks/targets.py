@@ -37,7 +37,7 @@ class Target:
         limit: what it is compared with: a number, times the best of `beside` where that names keys.
         unit: of the limit and of what was reached; `x` or `%` (of it) where it is beside others.
         beside: keys of what it is compared with; the highest counts.
-        cause: why it is missed, where that is known; said with a miss only.
+        cause: why it was missed on the two cores where that was looked into; said with a miss only.
     """
 
     part: str
@@ -59,7 +59,7 @@ SERVERS = {"mariadb": "own MariaDB", "mariadb118": "MariaDB 11.8", "mysql97": "M
 """The kinds of `Plan.servers`; the first is whatever the machine has, see the conditions."""
 
 REDIS = tuple(f"drain.{peer}" for peer in ("celery", "rq", "dramatiq", "huey", "taskiq"))
-_FULL = "on two cores one daemon and the server already leave next to nothing idle; a second adds contention"
+_FULL = "one daemon and the server leave next to nothing idle; a second adds contention"
 _SINGLY = "four statements a job in both; qd's some 250 us of Python a job hold the interpreter's lock half the time"
 _QD, _PAIR = "drain.qd.auto", "drain.qd.auto.2daemons"
 
@@ -186,7 +186,7 @@ def _told(target: Target, value: float, reached: str, rounds: int, *remarks: str
     if target.sign:
         verdict = Verdict.REACHED if _holds(target.sign, value, target.limit) else Verdict.MISSED
     if verdict is Verdict.MISSED and target.cause:
-        remarks = (target.cause, *remarks)
+        remarks = (f"found on 2 quiet cores: {target.cause}", *remarks)
     return Result(target, verdict, reached, rounds, "; ".join(remarks))
 
 

@@ -36,6 +36,7 @@ EX_CONFIG = 78
 """How a daemon ends that can't start for what a person must put right."""
 
 _PAGE_WITHIN = 30.0
+_ENDED_WITHIN = 1.0
 _TURN = 0.2
 
 
@@ -106,7 +107,7 @@ class BenchDaemon:
         """The samples of its metrics page that have no labels or only the queue's, by name.
 
         Raises:
-            BenchFailed: it doesn't answer.
+            SetupWrong, BenchFailed: it has ended, or doesn't answer.
         """
         from prometheus_client.parser import text_string_to_metric_families
 
@@ -193,6 +194,9 @@ class BenchDaemon:
             answer = connection.getresponse()
             return answer.read().decode()
         except (OSError, http.client.HTTPException) as error:
+            with suppress(subprocess.TimeoutExpired):  # a port that is closed is how an end shows first
+                self._process.wait(_ENDED_WITHIN)
+                raise self._ended() from None
             raise BenchFailed(f"the metrics of the bench's daemon can't be read: {error}") from None
         finally:
             connection.close()

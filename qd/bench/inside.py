@@ -122,6 +122,7 @@ def main() -> int:
     signals = install()
     ordered = _first_line(0)
     if not ordered:  # the bench had ended before
+        _remove_runtime()
         return 0
     given = json.loads(ordered)
     database = DatabaseConfig.model_validate_json(json.dumps(given["database"]))
@@ -132,9 +133,14 @@ def main() -> int:
     status = serve(Given(config), config, timeline, hold=line.hold)
     line.report()  # why it ends, which its thread may not have come to
     if line.forsaken:
-        with suppress(OSError):  # another daemon's socket is still in it: that one will do it
-            os.rmdir(os.environ[RUNTIME])
+        _remove_runtime()
     return status
+
+
+def _remove_runtime() -> None:
+    """What the bench can't do any more."""
+    with suppress(OSError):  # another daemon's socket is still in it: that one will do it
+        os.rmdir(os.environ[RUNTIME])
 
 
 def _first_line(fd: int) -> bytes:

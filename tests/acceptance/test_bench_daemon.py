@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from qd.bench import inside
 from qd.bench.daemon import BenchDaemon, BenchFailed, await_finished, await_held, stop_all
 from qd.bench.inside import order
 from qd.bench.plan import Plan
@@ -91,6 +94,31 @@ def test_one_that_was_killed_is_said_to_be(start: Start, migrated: DatabaseConfi
     os.kill(daemon.pid, 9)
     with pytest.raises(BenchFailed, match="was killed by SIGKILL"):
         await_finished([daemon], 1, lambda done: None)
+
+
+def test_one_that_was_killed_is_said_to_be_also_where_its_metrics_are_asked_for(
+    start: Start, migrated: DatabaseConfig
+) -> None:
+    daemon = start()
+    await_held([daemon])
+    os.kill(daemon.pid, 9)
+    with pytest.raises(BenchFailed, match="was killed by SIGKILL"):
+        daemon.counters()
+
+
+def test_one_whose_bench_has_gone_before_it_said_a_word_leaves_no_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "runtime"
+    folder.mkdir()
+    script = Path(inside.__file__).with_name("start_daemon.py")
+    environ = {**for_child(), "QD_RUNTIME_DIR": str(folder)}
+    ended = subprocess.run(
+        [sys.executable, str(script), PLAN.queue],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=environ,
+        timeout=60,
+    )
+    assert ended.returncode == 0 and not folder.exists(), ended.stderr
 
 
 def test_it_ends_when_its_bench_lets_go_of_it(start: Start, migrated: DatabaseConfig) -> None:

@@ -94,7 +94,7 @@ def test_why_a_figure_is_missing_is_said_by_its_section_or_its_server() -> None:
 
 def test_a_known_cause_is_said_with_a_miss_only() -> None:
     target = Target("6", "memory", "memory.peak", "<=", 80, "MiB", cause="the driver's buffers")
-    assert one(target, [Measured("memory.peak", 81, "MiB")]).remark == "the driver's buffers"
+    assert one(target, [Measured("memory.peak", 81, "MiB")]).remark == "found on 2 quiet cores: the driver's buffers"
     assert one(target, [Measured("memory.peak", 79, "MiB")]).remark == ""
 
 
