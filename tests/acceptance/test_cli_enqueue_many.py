@@ -20,7 +20,8 @@ COUNT = 3000
 
 
 @pytest.fixture
-def shell(tmp_path: Path, mariadb: Server, mysql_database: str) -> ServerShell:
+def shell(tmp_path: Path, mariadb: Server, mysql_database: str, monkeypatch: pytest.MonkeyPatch) -> ServerShell:
+    monkeypatch.setenv("TERM", "xterm")  # on a dumb one nothing is drawn
     return ServerShell(tmp_path, mariadb, mysql_database)
 
 

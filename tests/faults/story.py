@@ -89,7 +89,19 @@ class Story:
             cut = self.excuses.lost_between(token, claim.at, lost.at)
             if cut is not None:
                 return f"its daemon was {cut.why}"
+        if self._ended_itself(token):
+            return "its child ended, as its daemon was frozen"
         return "its process died of it" if "die" in notes else "unexplained"
+
+    def _ended_itself(self, token: str) -> bool:
+        """Whether a child that hadn't heard of its frozen daemon for most of a lease has ended itself: a crash."""
+        claim = self.claims().get(token)
+        for entry in self.row:
+            crashed = entry.reason == "crash" if entry.what == "buried" else entry.what == "retry" and entry.crashes
+            if claim and entry.owner == token and crashed:
+                cut = self.excuses.lost_between(token, claim.at, entry.at)
+                return cut is not None and cut.why == "frozen"
+        return False
 
     # ------------------------------------------------------------------ broken promises
 
@@ -133,7 +145,7 @@ class Story:
             yield f"it was settled ({entry.what}) by another than its holder"
         if entry.what == "gone" and "end" not in notes and claim.owner not in self.effects:
             yield "it was finished by one who had not run it to its end"
-        if entry.what == "retry" and not notes & {"fail", "die", "cut"}:
+        if entry.what == "retry" and not notes & {"fail", "die", "cut"} and not self._ended_itself(claim.owner):
             yield "an attempt was counted as failed that had not failed"
         if entry.what == "release" and "start" in notes and not self._uncounted(claim.owner):
             yield "its run was given back uncounted though it was not cut off"
@@ -180,6 +192,7 @@ class Story:
         notes = self.notes(buried.owner)
         wanted = {"error": {"fail"}, "crash": {"die"}, "interrupted": {"cut"}, "timeout": {"cut", "fail", "die"}}
         as_it_ended = bool(notes & wanted.get(buried.reason or "", set()))
+        as_it_ended = as_it_ended or (buried.reason == "crash" and self._ended_itself(buried.owner))
         if buried.reason == "interrupted":
             as_it_ended = as_it_ended or self.excuses.stopped(buried.owner)
         if buried.reason != "lost" and not as_it_ended:
