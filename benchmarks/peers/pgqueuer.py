@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from benchmarks.backends.postgres import Postgres
 from benchmarks.environments import Environments
-from benchmarks.peers.contestant import Command, Peer, Turn
+from benchmarks.peers.contestant import Command, Turn
+from benchmarks.peers.on_postgres import PostgresPeer
 
 
-class PgQueuer(Peer):
+class PgQueuer(PostgresPeer):
     """Its processes with an event loop each, and a batch size.
 
     Args:
@@ -18,28 +19,17 @@ class PgQueuer(Peer):
 
     environment = package = "pgqueuer"
     producer = "pgqueuer_jobs:fill"
-    backend: Postgres
 
     def __init__(
         self, environments: Environments, backend: Postgres, batch: int, processes: int = 1, jobs: int = 50_000
     ) -> None:
-        super().__init__(environments)
-        self.backend, self._batch, self._processes, self.jobs = backend, batch, processes, jobs
+        super().__init__(environments, backend)
+        self._batch, self._processes, self.jobs = batch, processes, jobs
         self.name = f"pgqueuer.{batch}" + (f".{processes}workers" if processes > 1 else "")
         self.adds_as = "pgqueuer" if batch == 10 else None
         # Its small batches go faster over one connection, its large ones over a pool: each takes its better one.
         self._factory, over = ("single", "one connection") if batch < 100 else ("pooled", "a pool of connections")
         self.setting = f"{processes} process{'es' if processes > 1 else ''}, asyncio, {over}, batch {batch}"
-
-    @property
-    def url(self) -> str:
-        """See Peer."""
-        return self.backend.url
-
-    def prepare(self) -> None:
-        """See Contestant."""
-        super().prepare()
-        self.backend.new_database()
 
     def workers(self, turn: Turn) -> list[Command]:
         """See Contestant."""

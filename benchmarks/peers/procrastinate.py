@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.backends.postgres import Postgres
-from benchmarks.environments import Environments
-from benchmarks.peers.contestant import Command, Peer, Turn
+from benchmarks.peers.contestant import Command, Turn
+from benchmarks.peers.on_postgres import PostgresPeer
 
 
-class Procrastinate(Peer):
+class Procrastinate(PostgresPeer):
     """One process with an event loop, four jobs at a time."""
 
     name = adds_as = environment = package = "procrastinate"
@@ -15,21 +14,6 @@ class Procrastinate(Peer):
     setting = "1 process, asyncio, concurrency 4"
     promise = "a killed worker's running job waits until something retries stalled jobs"
     producer = "procrastinate_app:fill"
-    backend: Postgres
-
-    def __init__(self, environments: Environments, backend: Postgres) -> None:
-        super().__init__(environments)
-        self.backend = backend
-
-    @property
-    def url(self) -> str:
-        """See Peer."""
-        return self.backend.url
-
-    def prepare(self) -> None:
-        """See Contestant."""
-        super().prepare()
-        self.backend.new_database()
 
     def workers(self, turn: Turn) -> list[Command]:
         """See Contestant."""
