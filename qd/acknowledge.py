@@ -9,6 +9,7 @@ May import: lease, batch, gate, store protocol, and the pure modules.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 from qd.backoff import Backoff
 from qd.batch import Done
@@ -183,8 +184,10 @@ class Acknowledger:
                 if refusals > 2:
                     return self._given_up(settlements[0], f"refused: {error}")
                 settlements = [self._without_words(settlements[0], error)]
+            except TransactionFailed:  # somebody has a row locked, perhaps for longer than a lease
+                self._give_back_in_doubt()
             except StoreError as error:
-                if failures + 1 == PATIENT_TRIES and not isinstance(error, TransactionFailed):
+                if failures + 1 == PATIENT_TRIES:
                     self._say_unwritten(settlements[0], failures + 1, str(error))
             except Exception as error:  # a bug: said, and as little a reason to run the work again as an outage
                 bugs += 1
@@ -198,6 +201,11 @@ class Acknowledger:
             if self._gate.late():
                 return [None] * len(settlements)
             self._gate.pause(again.delay(failures))
+
+    def _give_back_in_doubt(self) -> None:
+        """What an unanswered COMMIT may have claimed behind these ends: nobody renews it while they wait."""
+        with suppress(StoreError):  # asked again after the next try
+            self._store.resolve()
 
     def _one_by_one(self, settlements: Sequence[Settlement]) -> list[Verdict | None]:
         """What is wrong may be about one row only, which must not hold up the others."""

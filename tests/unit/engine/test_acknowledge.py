@@ -58,6 +58,23 @@ def test_an_end_is_tried_again_after_any_error(error: Exception) -> None:
     assert bench.keeper.held() == []
 
 
+@pytest.mark.parametrize("resolving", [None, ConnectionLost("gone")])
+def test_while_a_row_is_locked_what_may_have_been_claimed_behind_it_is_given_back(resolving: Exception | None) -> None:
+    bench = Bench()
+    asked = []
+
+    def resolve() -> None:
+        asked.append(len(bench.store.settled))
+        if resolving is not None:
+            raise resolving
+
+    bench.store.resolve = resolve  # type: ignore[method-assign]
+    bench.store.verdicts = [TransactionFailed("lock wait"), TransactionFailed("lock wait"), [Verdict.SETTLED]]
+    bench.writer.settle(bench.done(OK))
+    assert asked == [1, 2], "after each try that failed"
+    assert len(bench.heard.of(JobSucceeded)) == 1
+
+
 def test_an_end_is_written_also_where_its_thread_is_hit_from_outside() -> None:
     bench = Bench()
     bench.store.verdicts = [SystemExit("left behind by a handler")]
