@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.support.alertmanager import Alertmanager, Webhook
 from tests.support.daemon import Qd
 from tests.support.mariadb import MariaDB
-from tests.support.server import Server
+from tests.support.missing import without
+from tests.support.prometheus import Prometheus
+from tests.support.server import Server, ServerMissing
 
 
 @pytest.fixture
@@ -39,3 +43,47 @@ def frail(folder: Path, own_mariadb: Callable[..., MariaDB]) -> Iterator[Qd]:
     if server.running():
         server.thaw()
     qd.end()
+
+
+@pytest.fixture
+def prometheus(folder: Path) -> Iterator[Callable[..., Prometheus]]:
+    """Starts real Prometheus servers, gone with the test. The arguments are Prometheus's, but for the folder."""
+    servers: list[Prometheus] = []
+
+    def start(*args: Any, **more: Any) -> Prometheus:
+        try:
+            servers.append(Prometheus(folder / f"prometheus{len(servers)}", *args, **more))
+        except ServerMissing as missing:
+            without(missing)
+        servers[-1].start()
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture
+def webhook() -> Iterator[Webhook]:
+    """Hears what an Alertmanager tells people."""
+    webhook = Webhook()
+    yield webhook
+    webhook.close()
+
+
+@pytest.fixture
+def alertmanager(folder: Path) -> Iterator[Callable[[Mapping[str, Any]], Alertmanager]]:
+    """Starts a real Alertmanager with a configuration, gone with the test."""
+    servers: list[Alertmanager] = []
+
+    def start(config: Mapping[str, Any]) -> Alertmanager:
+        try:
+            servers.append(Alertmanager(folder / f"alertmanager{len(servers)}", config))
+        except ServerMissing as missing:
+            without(missing)
+        servers[-1].start()
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.stop()

@@ -7,21 +7,22 @@ import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from shutil import which
-
-import pytest
 
 from qd.metrics.catalogue import CATALOGUE, Spec
+from tests.support.missing import without
+from tests.support.programs import find
+from tests.support.server import ServerMissing
 from tests.unit.metrics.pages import Page, metrics
 
 ROOT = Path(__file__).parents[3]
 
 
 def run_tool(program: str, *arguments: str) -> str:
-    """Runs a tool of the distribution; what it said, None of it if all is well."""
-    found = which(program)
-    if found is None:
-        pytest.skip(f"{program} isn't installed")
+    """Runs a tool of the distribution; what it said, nothing of it if all is well."""
+    try:
+        found = find(program)
+    except ServerMissing as missing:
+        without(missing)
     done = subprocess.run([found, *arguments], capture_output=True, text=True, timeout=120)
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
