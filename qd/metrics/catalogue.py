@@ -20,14 +20,17 @@ WORKER_STATES = ("idle", "busy", "backoff")
 RENEWALS = ("ok", "lost", "error")
 ERROR_KINDS = ("lost", "timeout", "deadlock", "lock_wait", "read_only", "refused", "other")
 
+EXEMPLAR = "job_id"
+"""The label of exemplars: who sees a slow bucket can look at a job that was in it."""
+
 DURATIONS = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
     60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 14400.0,
 )  # fmt: skip
 """Bucket bounds in seconds: a job of two hours is told from one of ten seconds."""
 
-WAITS = (*DURATIONS, 86400.0)
-"""A backlog may be a day old."""
+WAITS = (*DURATIONS, 21600.0, 86400.0)
+"""A backlog of six hours is told from one of four, and may be a day old."""
 
 CLAIMS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)
 ATTEMPTS = (1.0, 2.0, 3.0, 5.0, 10.0, 25.0)

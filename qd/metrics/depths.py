@@ -6,7 +6,7 @@ from before an outage. May import: catalogue, store protocol and the pure module
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from prometheus_client.core import GaugeMetricFamily
@@ -24,7 +24,7 @@ class DepthSnapshot:
     """What the last count of the rows found.
 
     Attributes:
-        rows: one for each queue that the database knows.
+        rows: one for each configured queue, and one for all that aren't.
         interval: seconds until the next count.
         stamp: Unix time of the count; 0.0: there was none.
         taken: monotonic time of the count.
@@ -62,7 +62,7 @@ def depth_families(snapshot: DepthSnapshot, queues: tuple[str, ...]) -> Iterator
         yield from _row_families(by_queue(snapshot.rows, queues))
 
 
-def by_queue(rows: tuple[QueueDepth, ...], queues: tuple[str, ...]) -> dict[str, QueueDepth]:
+def by_queue(rows: Iterable[QueueDepth], queues: tuple[str, ...]) -> dict[str, QueueDepth]:
     """One row for each of these queues, without rows or not; strangers are added up under `_other`."""
     merged = {queue: QueueDepth(queue) for queue in queues}
     for row in rows:

@@ -36,6 +36,9 @@ from qd.registry import Registry
 
 Add = Callable[[float], None]
 
+Observe = Callable[[float, int], None]
+"""Takes seconds and the id of the job that they are of."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Queue:
@@ -43,7 +46,7 @@ class _Queue:
 
     claimed: Add
     reclaimed: Add
-    wait: Add
+    wait: Observe
     attempts: Add
     claim_duration: Add
     dead: dict[str, Add]
@@ -72,7 +75,7 @@ class Metrics:
         self._make_families()
         self._lock = threading.Lock()
         self._queues: dict[str, _Queue] = {}
-        self._types: dict[str, Add] = {}
+        self._types: dict[str, Observe] = {}
         self._endings: dict[Pair, dict[str, Add]] = {}
         self.reconfigure(config, registry)
         self._heard = self._hearers()
@@ -120,7 +123,7 @@ class Metrics:
         """Adds the series of new queues and handlers, at 0. What a removed queue counted stays, and counts on."""
         with self._lock:
             self._queues = {**self._queues, **{name: self._queue(name) for name in queues(config)}}
-            self._types = {**self._types, **{name: self._duration.labels(name).observe for name in types(registry)}}
+            self._types = {**self._types, **{name: self._duration.labels(name).observe_job for name in types(registry)}}
             self._endings = {**self._endings, **{pair: self._pair(pair) for pair in pairs(config, registry)}}
             self._nothing = DepthSnapshot(interval=config.http.refresh)
             self._gauges.queues = queues(config)
@@ -129,7 +132,7 @@ class Metrics:
         return _Queue(
             claimed=self._claimed.labels(name).inc,
             reclaimed=self._reclaimed.labels(name).inc,
-            wait=self._wait.labels(name).observe,
+            wait=self._wait.labels(name).observe_job,
             attempts=self._per_job.labels(name).observe,
             claim_duration=self._claim_duration.labels(name).observe,
             dead={reason: self._dead.labels(name, reason).inc for reason in REASONS},
@@ -174,7 +177,7 @@ class Metrics:
             queue.claimed(event.jobs)
 
     def _started(self, event: events.JobStarted) -> None:
-        self._of_queue(event.queue).wait(max(0.0, event.wait))
+        self._of_queue(event.queue).wait(max(0.0, event.wait), event.job_id)
 
     def _succeeded(self, event: events.JobSucceeded) -> None:
         self._ended(event)
@@ -183,7 +186,7 @@ class Metrics:
     def _ended(self, event: AttemptEnded) -> None:
         self._of_pair(event.queue, event.type)[event.OUTCOME](1)
         if event.seconds > 0:  # 0: the handler never started (handed back, unknown type, bad payload)
-            (self._types.get(event.type) or self._types[OTHER])(event.seconds)
+            (self._types.get(event.type) or self._types[OTHER])(event.seconds, event.job_id)
 
     def _lost(self, event: events.LeaseLostSeen) -> None:
         """The owner that lives to see its loss counts its own attempt: it will settle nothing of it."""

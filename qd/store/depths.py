@@ -1,6 +1,8 @@
-"""Counts per queue: one grouped walk over the claim index, which holds all that is counted.
+"""Counts per queue: one statement, so that all counts are of one moment and within one time limit.
 
-Posts are known by their due time, so no row is touched. May import: posts, dialect, moments, protocol.
+It is a grouped walk over the claim index, which holds all that is counted of jobs, and over the dead
+letters' index by queue. Posts are known by their due time, so no row is touched.
+May import: posts, dialect, moments, protocol.
 """
 
 from __future__ import annotations
@@ -11,33 +13,34 @@ from qd.store.dialect import Cursor, Dialect
 from qd.store.posts import POST_DUE, PROBE_QUEUE
 from qd.store.protocol import QueueDepth
 
+FAILED, QUEUE = -1, -2
+"""What stands in the lane's place in lines on dead letters, and on rows of qd_queues."""
+
+BY_QUEUE = {"mysql": " FORCE INDEX (qd_failed_jobs_queue)", "sqlite": " INDEXED BY qd_failed_jobs_queue"}
+"""Else it may be the rows themselves, with all their payloads and tracebacks, that are walked."""
+
 
 def depths(cursor: Cursor, dialect: Dialect) -> list[QueueDepth]:
     """Every queue that has rows, dead letters or a row in qd_queues, by name."""
     queues: dict[str, dict[str, Any]] = {}
-    for queue, lane, due, later, age in _lanes(cursor, dialect):
-        if due or later:
-            _of(queues, queue).update(_counts(int(lane), int(due), int(later), age))
-    cursor.execute("SELECT queue, COUNT(*) FROM qd_failed_jobs GROUP BY queue")
-    for queue, failed in cursor.fetchall():
-        _of(queues, queue)["failed"] = int(failed)
-    cursor.execute("SELECT name, paused_at IS NOT NULL FROM qd_queues")
-    for queue, paused in cursor.fetchall():
-        _of(queues, queue)["paused"] = bool(paused)
+    for queue, lane, due, later, age in _lines(cursor, dialect):
+        if due or later or lane == QUEUE:  # a queue that has posts only has no rows
+            queues.setdefault(str(queue), {}).update(_counts(int(lane), int(due), int(later), age))
     return [QueueDepth(queue, **counts) for queue, counts in sorted(queues.items())]
 
 
-def _of(queues: dict[str, dict[str, Any]], queue: Any) -> dict[str, Any]:
-    return queues.setdefault(str(queue), {})
+def _lines(cursor: Cursor, dialect: Dialect) -> list[Any]:
+    """Queue, lane, rows that are due, rows that aren't, age of the first that is due in seconds.
 
-
-def _lanes(cursor: Cursor, dialect: Dialect) -> list[Any]:
-    """Queue, lane, rows that are due, rows that aren't, age of the first that is due in seconds."""
-    due = f"available_at <= {dialect.now}"
-    oldest = f"MIN(CASE WHEN {due} THEN available_at END)"
+    For dead letters the number of rows stands under those that are due, for qd_queues whether it is paused.
+    """
+    due, later = f"available_at <= {dialect.now}", f"{dialect.now} < available_at AND available_at < %s"
+    age = dialect.age.format(f"MIN(CASE WHEN {due} THEN available_at END)")
     cursor.execute(
-        f"SELECT queue, lane, SUM({due}), SUM({dialect.now} < available_at AND available_at < %s), "
-        f"{dialect.age.format(oldest)} FROM qd_jobs{dialect.by_lane} WHERE queue <> %s GROUP BY queue, lane",
+        f"SELECT queue, lane, SUM({due}), SUM({later}), {age} FROM qd_jobs{dialect.by_lane} "
+        "WHERE queue <> %s GROUP BY queue, lane UNION ALL "
+        f"SELECT queue, {FAILED}, COUNT(*), 0, NULL FROM qd_failed_jobs{BY_QUEUE[dialect.name]} GROUP BY queue "
+        f"UNION ALL SELECT name, {QUEUE}, paused_at IS NOT NULL, 0, NULL FROM qd_queues",
         (POST_DUE, PROBE_QUEUE),
     )
     return list(cursor.fetchall())
@@ -46,4 +49,8 @@ def _lanes(cursor: Cursor, dialect: Dialect) -> list[Any]:
 def _counts(lane: int, due: int, later: int, age: Any) -> dict[str, Any]:
     if lane == 0:
         return {"ready": due, "delayed": later, "oldest_ready_age": max(0.0, float(age or 0))}
-    return {"reserved": later, "stale": due} if lane == 1 else {"blocked": due + later}
+    if lane == 1:
+        return {"reserved": later, "stale": due}
+    if lane == FAILED:
+        return {"failed": due}
+    return {"paused": bool(due)} if lane == QUEUE else {"blocked": due + later}

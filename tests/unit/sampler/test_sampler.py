@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from datetime import datetime, timezone
 
@@ -92,7 +93,7 @@ def test_a_cheap_count_is_made_at_every_refresh(sampler: Sampler, counts: Memory
     before = time.time()
     assert sampler.run_once() == 5.0
     snapshot = sampler.snapshot()
-    assert snapshot.rows == (QueueDepth("mails", ready=3),)
+    assert snapshot.rows == (QueueDepth("default"), QueueDepth("mails", ready=3), QueueDepth("_other"))
     assert before <= snapshot.stamp <= time.time()
 
 
@@ -105,6 +106,19 @@ def test_a_dear_count_is_made_so_rarely_that_it_costs_2_percent_of_the_time(
     counts.cost = 3.0
     sampler.run_once()
     assert sampler.run_once() == pytest.approx(150)
+
+
+def test_counts_that_vary_cost_no_more_than_2_percent_of_the_time_either(
+    sampler: Sampler, counts: MemoryCounts, clock: Clock
+) -> None:
+    chance, spent = random.Random(7), 0.0
+    sampler.run_once()
+    begun = clock.now
+    for _ in range(500):
+        counts.cost = chance.choice((1.0, 1.3, 2.0, 2.9))
+        clock.now += sampler.run_once()
+        spent += counts.cost
+    assert 0.01 < spent / (clock.now - begun) <= 0.02
 
 
 def test_the_first_count_alone_stretches_the_interval_to_a_minute_at_most(
@@ -121,6 +135,14 @@ def test_one_dear_count_among_cheap_ones_changes_nothing(sampler: Sampler, count
     assert sampler.run_once() == 5.0
     counts.cost = 0.001
     assert sampler.run_once() == 5.0
+
+
+def test_what_is_kept_does_not_grow_with_the_queues_that_the_rows_name(sampler: Sampler, counts: MemoryCounts) -> None:
+    counts.rows = [QueueDepth(f"random{number}", ready=1) for number in range(2000)] + [QueueDepth("mails", failed=2)]
+    sampler.run_once()
+    assert sampler.snapshot().rows == (
+        QueueDepth("default"), QueueDepth("mails", failed=2), QueueDepth("_other", ready=2000)
+    )  # fmt: skip
 
 
 def test_the_age_of_the_numbers_counts_from_before_they_were_read(
