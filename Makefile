@@ -8,7 +8,7 @@ export DIR PYTHON
 # where distributions keep servers, which a plain user's PATH lacks
 export PATH := $(PATH):/usr/sbin:/usr/local/sbin
 PY := .venv/bin/python
-CODE := qd tests benchmarks setup.py
+CODE := qd grafana tests benchmarks setup.py
 
 help:  ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## *\(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target what; do printf '%-20s %s\n' "$$target" "$$what"; done

@@ -29,7 +29,13 @@ setup(
         "rich>=13",
     ],
     extras_require={
-        "test": ["pytest>=8", "pytest-xdist>=3.5", "PyMySQL>=1.1", "hypothesis>=6"],
+        "test": [
+            "pytest>=8",
+            "pytest-xdist>=3.5",
+            "PyMySQL>=1.1",
+            "hypothesis>=6",
+            "grafana-foundation-sdk==0.0.21; python_version>='3.11'",
+        ],
         "dev": ["ruff>=0.6", "mypy>=1.11", "import-linter>=2.1", "types-PyYAML"],
     },
     entry_points={"console_scripts": ["qd = qd.cli:main"]},
