@@ -11,11 +11,11 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from datetime import datetime
+from contextlib import suppress
 from typing import Protocol
 
 from qd.clock import monotonic
-from qd.errors import StoreError
+from qd.errors import NotFound, StoreError
 from qd.events import Events, Problem
 from qd.metrics.catalogue import OTHER
 from qd.metrics.depths import DepthSnapshot, by_queue
@@ -30,8 +30,12 @@ BELIEVED = 3
 FIRST_STRETCH = 60.0
 """Seconds that the first count, which may have met cold caches, can stretch the interval to."""
 
-SLOW = 1.0
-"""Seconds after which a failed count is asked whether the server is gone or the count too dear."""
+SLOW = 0.5
+"""Seconds after which a failed count is asked whether the tables are out of reach or the count too dear; the
+least time limit is longer."""
+
+NO_JOB = 0
+"""An id that no row has."""
 
 SAY_AGAIN = 600.0
 """Seconds between two warnings about the same thing."""
@@ -51,8 +55,12 @@ class Counts(Protocol):
         """Who runs."""
         ...
 
-    def now(self) -> datetime:
-        """The database's now: an answer that costs nothing."""
+    def job(self, job_id: int) -> object:
+        """Raises NotFound: an answer that costs nothing, and waits as a count does where the table is locked."""
+        ...
+
+    def failed(self, job_id: int) -> object:
+        """The same of the dead letters."""
         ...
 
     def close(self) -> None:
@@ -95,7 +103,7 @@ class Sampler:
         """Counts the rows; seconds until the next count is wanted.
 
         Raises:
-            StoreError: the database is away. A count that is merely too dear for its time limit
+            StoreError: the database is away, or a table locked. A count that is merely too dear for its time limit
                 raises nothing: it is made more rarely.
         """
         begun = self._clock()
@@ -129,18 +137,24 @@ class Sampler:
         return max(self._refresh, stretched)
 
     def _too_dear(self, spent: float, error: StoreError) -> float:
-        """Tells a server that is away (raises) from a count that its time limit ended (a longer wait).
+        """Tells tables that are out of reach (raises) from a count that its time limit ended (a longer wait).
 
         The interval that is shown stays as it was, so that the old numbers vanish in time.
         """
         if spent < SLOW:
             raise error
-        self._store.now()  # raises in its turn if it is the server that is away
+        self._reach()
         wait = self._interval(spent)
         text = f"counting the rows was given up after {spent:.1f} s ({error}); the depth metrics are missing"
         if self._due("dear"):
             self._say("dear", text)
         return wait
+
+    def _reach(self) -> None:
+        """Raises if the server is away, or a table locked as a whole: waiting for either costs it nothing."""
+        for find in (self._store.job, self._store.failed):
+            with suppress(NotFound):
+                find(NO_JOB)
 
     def _warn_of_strangers(self, rows: Sequence[QueueDepth]) -> None:
         """Says that jobs wait where no daemon serves them: mostly a typo at the enqueue."""

@@ -68,10 +68,14 @@ def metrics(
 
 
 class Page:
-    """A scraped page."""
+    """A scraped page.
 
-    def __init__(self, source: Metrics) -> None:
-        self.text = source.page()[0].decode()
+    Args:
+        source: who makes it, or its text.
+    """
+
+    def __init__(self, source: Metrics | str) -> None:
+        self.text = source if isinstance(source, str) else source.page()[0].decode()
         self.families = {family.name: family for family in text_string_to_metric_families(self.text)}
         self.series: dict[tuple[str, frozenset[tuple[str, str]]], float] = {}
         for family in self.families.values():

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import random
 import time
-from datetime import datetime, timezone
 
 import pytest
 
 from qd.clock import monotonic
-from qd.errors import ConnectionLost, StoreError
+from qd.config.model import DatabaseConfig
+from qd.errors import ConnectionLost, LockWait, NotFound, StoreError
 from qd.events import Event, Events, Problem
-from qd.maintenance.sampler import Sampler
+from qd.maintenance.sampler import SLOW, Sampler
 from qd.maintenance.service import ServiceThread
+from qd.store.mysql.limits import Limits
 from qd.store.protocol import DaemonRow, QueueDepth
 from tests.support.waiting import wait_for
 
@@ -37,7 +38,7 @@ class MemoryCounts:
         self.rows: list[QueueDepth] = []
         self.cost = 0.001
         self.error: StoreError | None = None
-        self.away = False
+        self.away = self.locked = False
         self.others: list[DaemonRow] = []
         self.counts = self.asked = 0
         self.closed = False
@@ -53,10 +54,15 @@ class MemoryCounts:
         self.asked += 1
         return self.others
 
-    def now(self) -> datetime:
+    def job(self, job_id: int) -> object:
         if self.away:
             raise ConnectionLost("no answer", 2003)
-        return datetime.now(timezone.utc)
+        raise NotFound(f"no job {job_id}")
+
+    def failed(self, job_id: int) -> object:
+        if self.locked:
+            raise LockWait("no lock within 16 s", 1205)
+        raise NotFound(f"no dead letter {job_id}")
 
     def close(self) -> None:
         self.closed = True
@@ -176,6 +182,24 @@ def test_a_count_that_its_time_limit_ends_is_made_rarely_and_said_once(
     assert sampler.snapshot() is before, "the numbers grow old by the interval that held for them"
     assert [type(event) for event in said] == [Problem]
     assert "counting the rows was given up after 20.0 s" in said[0].error  # type: ignore[attr-defined]
+
+
+def test_a_count_that_waited_for_a_locked_table_is_not_taken_for_a_dear_one(
+    sampler: Sampler, counts: MemoryCounts, said: list[Event]
+) -> None:
+    sampler.run_once()
+    counts.error, counts.cost, counts.locked = LockWait("no lock within 16 s", 1205), 16.0, True
+    for _ in range(3):
+        with pytest.raises(LockWait):
+            sampler.run_once()
+    counts.error, counts.cost, counts.locked = None, 0.001, False
+    assert sampler.run_once() == 5.0
+    assert said == []
+
+
+def test_the_least_time_limit_is_long_enough_to_tell_a_dear_count_by_it() -> None:
+    least = Limits.of(DatabaseConfig(statement_timeout=1.0))
+    assert least.server > SLOW
 
 
 def test_waiting_jobs_in_unknown_queues_are_named_up_to_3_the_fullest_first(
