@@ -255,7 +255,7 @@ def timeline(
         "color": {"mode": "thresholds"},
         "thresholds": steps(),
         "mappings": words(meanings),
-        "custom": {"fillOpacity": 60, "lineWidth": 0, "spanNulls": False, "insertNulls": False},
+        "custom": {"fillOpacity": 60, "lineWidth": 0},
     }
     options = {
         "mergeValues": True,
