@@ -22,10 +22,12 @@ from qd.store.values import (
     Claim,
     ClaimPath,
     DaemonRow,
+    Demand,
     FailedRow,
     Filter,
     Finding,
     HeldLease,
+    Holder,
     JobRow,
     Look,
     QueueDepth,
@@ -44,12 +46,14 @@ __all__ = [
     "ClaimPath",
     "DaemonRow",
     "Database",
+    "Demand",
     "FailedRow",
     "Filter",
     "Finding",
     "Finisher",
     "FullStore",
     "HeldLease",
+    "Holder",
     "JobRow",
     "Look",
     "QueueDepth",
@@ -254,6 +258,14 @@ class AdminStore(Protocol):
         """How many ready rows of its queue come before this job, counted up to POSITION_COUNTED."""
         ...
 
+    def holders(self, queues: Sequence[str]) -> list[Holder]:
+        """Who holds jobs of these queues under a living lease, by name."""
+        ...
+
+    def key_holder(self, queue: str, unique_key: str) -> int | None:
+        """The job of this queue that has the unique key; None: it is free."""
+        ...
+
     def now(self) -> datetime:
         """The database's now, UTC."""
         ...
@@ -276,8 +288,8 @@ class AdminStore(Protocol):
         """What decides how dear a commit is, and the isolation of qd's sessions, by the database's own names."""
         ...
 
-    def inspect(self) -> list[Finding]:
-        """What `qd check` asks the server: session settings, claim plan, grants."""
+    def inspect(self, demand: Demand | None = None) -> list[Finding]:
+        """What `qd check` asks the server: session settings, tables, claim plan, grants; its limits, if judged."""
         ...
 
 

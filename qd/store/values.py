@@ -224,6 +224,34 @@ class Finding:
     detail: str
 
 
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a configuration asks of its server.
+
+    Attributes:
+        connections: that one daemon opens at most.
+        statement_timeout: seconds that qd waits for an answer.
+    """
+
+    connections: int
+    statement_timeout: float
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A process that holds jobs.
+
+    Attributes:
+        name: `host:pid:nonce`, how the tokens of its claims begin.
+        jobs: that it holds, begun or not.
+        longest: seconds since the claim of the oldest of them.
+    """
+
+    name: str
+    jobs: int
+    longest: float
+
+
 @dataclass(slots=True)
 class SchemaState:
     """What `qd_schema` says; version 0: no schema at all."""

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 from tests.acceptance.cli_shell import policy
+from tests.acceptance.verbs import verb
 from tests.support.daemon import Qd
-from tests.support.server import ROOT
 from tests.support.waiting import wait_for
 
 STRANDED = (
     "INSERT INTO qd_jobs (queue, type, payload, lane, attempts, reserved_by, available_at) VALUES "
     "('mail', 'nap', '{\"seconds\": 0}', 1, 1, 'gone:1:x:w:1', NOW(6) - INTERVAL 1 HOUR)"
 )
-
-
-def verb(qd: Qd, *args: str) -> subprocess.CompletedProcess[str]:
-    """Runs one to its end."""
-    environment = {**os.environ, "QD_CONFIG": str(qd.file), "PYTHONPATH": str(ROOT), "LEDGER": str(qd.ledger)}
-    command = [sys.executable, "-m", "qd", *args]
-    return subprocess.run(command, env=environment, cwd=qd.folder, capture_output=True, text=True, timeout=60)
 
 
 def test_a_queue_that_was_taken_from_the_configuration_stays_in_sight(qd: Qd) -> None:

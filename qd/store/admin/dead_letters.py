@@ -2,7 +2,7 @@
 
 Each function runs inside a transaction that its caller (`AdminVerbs`) opens. A dead letter is found
 by a plain read, then locked by its primary key: a locking read by job id could be planned as a
-walk over the whole table. May import: the pure modules, protocol, dialect, jobs, texts.
+walk over the whole table. May import: the pure modules, protocol, dialect, holding, jobs, texts.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from qd.errors import NotFound, Refused
+from qd.store.admin.holding import key_holder
 from qd.store.admin.jobs import equalities, past_attempts, payload_of, size_of
 from qd.store.dialect import Cursor, Dialect
 from qd.store.protocol import FailedRow, Filter
@@ -125,12 +126,10 @@ _INSERT_SAME = _INSERT_NEW.replace("(queue", "(id, queue").replace("SELECT queue
 
 
 def _refuse_taken(cursor: Cursor, dialect: Dialect, job_id: int, queue: str, unique_key: str) -> None:
-    column = "unique_queue" if dialect.name == "mysql" else "queue"  # as the index has it
-    cursor.execute(f"SELECT id FROM qd_jobs WHERE {column} = %s AND unique_key = %s", (queue, unique_key))
-    holder = cursor.fetchone()
+    holder = key_holder(cursor, dialect, queue, unique_key)
     if holder is not None:
         raise Refused(
-            f"job {job_id}: its unique key {as_text(unique_key)!r} is taken by job {holder[0]} by now; "
+            f"job {job_id}: its unique key {as_text(unique_key)!r} is taken by job {holder} by now; "
             "nothing was changed. Retry it when that one has ended, or delete it"
         )
 

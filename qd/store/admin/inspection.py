@@ -1,21 +1,22 @@
-"""What `qd check` asks the server: are the session, the claim's plan and the grants as they must be.
+"""What `qd check` asks the server: are session, tables, claim plan and grants as they must be, is there room.
 
 Grants are tried, not parsed: statements whose WHERE is false need the same rights as real ones and
-touch no row. May import: the pure modules, protocol, dialect, candidate (the claim's statements).
+touch no row. A part that can't be asked is a finding of its own, and the others are asked all the same.
+May import: the pure modules, protocol, dialect, plan, room.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from qd.duration import spell
 from qd.errors import SetupWrong
-from qd.store.claim.candidate import candidates
-from qd.store.dialect import Cursor, Dialect, Session
-from qd.store.protocol import Claim, Finding, Spot
+from qd.store.admin import room
+from qd.store.admin.plan import claim_plan
+from qd.store.dialect import Cursor, Session
+from qd.store.protocol import Demand, Finding
 
 NEEDED = {
     "qd_jobs": ("SELECT", "INSERT", "UPDATE", "DELETE"),
@@ -47,15 +48,26 @@ CHECKS = tuple(
 )
 """The constraints of schema.sql that refuse rows which can't be run."""
 
-SMALL_PACKET = 4 * 1024 * 1024
-"""Bytes of max_allowed_packet below which larger payloads and tracebacks are worth a warning."""
+INDEXES = {
+    "qd_jobs": {"qd_jobs_unique": ("unique_queue", "unique_key"),
+                "qd_jobs_claim": ("queue", "lane", "priority", "available_at")},
+    "qd_failed_jobs": {"qd_failed_jobs_job": ("job_id",), "qd_failed_jobs_queue": ("queue", "id"),
+                       "qd_failed_jobs_failed_at": ("failed_at",)},
+}  # fmt: skip
+"""The indexes of schema.sql, primary keys aside, and their columns in order."""
+
+DENIED = frozenset({1044, 1142, 1143})
+"""What a server says to a statement for which a right is missing."""
+
+UNIQUE = "qd_jobs_unique"
 
 SHORT_WAIT = 60
 """Seconds of wait_timeout below which idle connections would be made anew all the time."""
 
 _VARIABLES = (
-    "transaction_isolation", "tx_isolation", "time_zone", "innodb_lock_wait_timeout", "max_allowed_packet",
-    "wait_timeout", "binlog_format", "log_bin", "read_only",
+    "transaction_isolation", "tx_isolation", "time_zone", "innodb_lock_wait_timeout", "lock_wait_timeout",
+    "max_statement_time", "max_execution_time", "max_allowed_packet", "wait_timeout", "binlog_format", "log_bin",
+    "read_only",
 )  # fmt: skip
 
 
@@ -64,16 +76,37 @@ class _Traits:
     """What information_schema says of qd's tables."""
 
     foreign: list[str]
-    unique: set[tuple[str, ...]]
+    lost: list[str]
+    unique: bool
     checks: set[str]
 
 
-def inspect(session: Session) -> list[Finding]:
-    """All findings about the server."""
+def inspect(session: Session, demand: Demand | None = None) -> list[Finding]:
+    """All findings about the server.
+
+    Args:
+        demand: what its limits are judged by; None leaves them out.
+    """
     if session.dialect.name != "mysql":
-        return list(_plan(session))
+        return list(_asked("claim plan", lambda: claim_plan(session)))
     variables = session.read(_variables)
-    return [*_of_session(variables), *_of_server(variables), *_of_tables(session), *_plan(session), *_grants(session)]
+    findings = [*_of_session(variables), *_of_server(variables)]
+    if demand is not None:
+        findings += _of_limits(variables, demand.statement_timeout)
+        findings += _asked("connections", lambda: room.connections(session, demand.connections))
+        findings += _asked("account", lambda: room.account(session))
+        findings += _asked("packet", lambda: room.packet(session, int(variables["max_allowed_packet"])))
+    findings += _asked("tables", lambda: _of_tables(session))
+    findings += _asked("claim plan", lambda: claim_plan(session))
+    return [*findings, *_asked("grants", lambda: _grants(session))]
+
+
+def _asked(what: str, ask: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """A part's findings; what the account may not ask is one too."""
+    try:
+        yield from ask()
+    except SetupWrong as error:
+        yield Finding("FAIL", what, f"can't be looked at: {error}")
 
 
 def _variables(cursor: Cursor) -> dict[str, str]:
@@ -97,22 +130,52 @@ def _of_session(variables: dict[str, str]) -> Iterator[Finding]:
 
 def _of_server(variables: dict[str, str]) -> Iterator[Finding]:
     """What the server is set to."""
-    if variables.get("binlog_format", "").upper() == "STATEMENT" and variables.get("log_bin") == "ON":
+    if variables.get("log_bin") != "ON":
+        yield Finding("ok", "binlog", "off")
+    elif variables.get("binlog_format", "").upper() == "STATEMENT":
         yield Finding(
             "FAIL", "binlog", "binlog_format is STATEMENT, under which every write of qd fails: set ROW or MIXED"
         )
+    else:
+        yield Finding("ok", "binlog", f"on, its format is {variables.get('binlog_format', 'ROW')}")
     if variables.get("read_only", "OFF") not in ("OFF", "0"):
         yield Finding(
             "warn", "read_only", f"read_only is {variables['read_only']}: qd can't write here; is it the primary?"
         )
-    packet = int(variables.get("max_allowed_packet", SMALL_PACKET))
-    if packet < SMALL_PACKET:
-        yield Finding("warn", "packet", f"max_allowed_packet is {packet} bytes: larger payloads are refused")
-    wait = int(variables.get("wait_timeout", SHORT_WAIT))
-    if wait < SHORT_WAIT:
+
+
+def _of_limits(variables: dict[str, str], patience: float) -> Iterator[Finding]:
+    """The server's time limits on qd's sessions, which qd sets itself, against each other and the client's.
+
+    Args:
+        patience: seconds that qd waits for an answer.
+    """
+    longest, patience = _longest_statement(variables), max(1.0, patience)  # the driver counts in whole seconds
+    rows, tables = (float(variables.get(f"{name}lock_wait_timeout", 0)) for name in ("innodb_", ""))
+    idle, given_up = float(variables.get("wait_timeout", SHORT_WAIT)), f"qd gives it up after {spell(patience)}"
+    wrong = []
+    if not 0 < longest <= patience:
+        end = f"after {spell(longest)}" if longest else "never"
+        wrong.append(f"the server ends a statement {end}, its locks held, though {given_up}")
+    if max(rows, tables) > patience:
+        wrong.append(f"a statement waits {spell(max(rows, tables))} for a lock, though {given_up}")
+    if idle < SHORT_WAIT:
+        wrong.append(f"an idle connection is dropped after {spell(idle)}, and is made anew all the time")
+    for text in wrong:
+        yield Finding("warn", "server limits", f"{text}. qd sets this itself: does a proxy or init_connect change it?")
+    if not wrong:
+        kind = "a statement" if "max_statement_time" in variables else "a SELECT (MySQL ends nothing else)"
         yield Finding(
-            "warn", "wait_timeout", f"the server drops connections after {wait} s: they are made anew all the time"
-        )
+            "ok", "server limits", f"for qd's sessions: {kind} {spell(longest)}, the wait for a row's lock "
+            f"{spell(rows)}, an idle connection {spell(idle)}"
+        )  # fmt: skip
+
+
+def _longest_statement(variables: dict[str, str]) -> float:
+    """Seconds; MariaDB counts in these, MySQL in milliseconds, and for SELECT alone. 0: for ever."""
+    if "max_statement_time" in variables:
+        return float(variables["max_statement_time"])
+    return float(variables.get("max_execution_time", 0)) / 1000
 
 
 def _of_tables(session: Session) -> Iterator[Finding]:
@@ -121,10 +184,15 @@ def _of_tables(session: Session) -> Iterator[Finding]:
     names = ", ".join(found.foreign)
     if found.foreign:
         yield Finding("FAIL", "engine", f"not InnoDB, so that moves between tables can be half done: {names}")
-    if ("unique_queue", "unique_key") not in found.unique:
+    if not found.unique:
         yield Finding(
             "FAIL", "unique keys", "qd_jobs has no unique index on (unique_queue, unique_key): jobs with the same key "
             "are enqueued twice. Make it again as schema.sql has it"
+        )  # fmt: skip
+    if found.lost:
+        yield Finding(
+            "FAIL", "indexes", f"lost, or not as they were: {', '.join(found.lost)}: whole tables are walked, or a "
+            "statement is refused. Make them again as schema.sql has them"
         )  # fmt: skip
     lost = [name for name in CHECKS if name not in found.checks]
     if lost:
@@ -140,26 +208,35 @@ def _traits(cursor: Cursor) -> _Traits:
     cursor.execute(f"SELECT table_name, engine FROM information_schema.tables WHERE {here} IN ({tables})")
     foreign = [str(name) for name, engine in cursor.fetchall() if engine != "InnoDB"]
     cursor.execute(
-        f"SELECT index_name, column_name FROM information_schema.statistics WHERE {here} = 'qd_jobs' AND non_unique = 0"
-        " ORDER BY index_name, seq_in_index"
+        f"SELECT index_name, column_name, non_unique FROM information_schema.statistics WHERE {here} IN ({tables}) "
+        "ORDER BY table_name, index_name, seq_in_index"
     )
-    columns: dict[str, tuple[str, ...]] = {}
-    for name, column in cursor.fetchall():
-        columns[name] = (*columns.get(name, ()), str(column).lower())
+    found: dict[str, tuple[str, ...]] = {}
+    unique = set()
+    for name, column, repeats in cursor.fetchall():
+        found[str(name)] = (*found.get(str(name), ()), str(column).lower())
+        if not repeats:
+            unique.add(str(name))
+    expected = {name: columns for indexes in INDEXES.values() for name, columns in indexes.items()}
+    lost = [name for name, columns in expected.items() if name != UNIQUE and found.get(name) != columns]
     cursor.execute("SHOW CREATE TABLE qd_jobs")  # information_schema hides constraints from the daemon's account
     checks = set(re.findall(r"CONSTRAINT `(\w+)` CHECK", str(cursor.fetchall()[0][1])))
-    return _Traits(foreign, set(columns.values()), checks)
+    return _Traits(foreign, lost, any(found[name] == expected[UNIQUE] for name in unique), checks)
 
 
 def _grants(session: Session) -> Iterator[Finding]:
     """Each right on each table, tried."""
-    missing = [
-        f"{right} on {table}" for table, rights in NEEDED.items() for right in rights if not _may(session, table, right)
-    ]
+    missing = [f"{right} on {table}" for table in NEEDED for right in _missing(session, table)]
     if missing:
         yield Finding("FAIL", "grants", f"missing: {', '.join(missing)}; see docs/grants.sql")
     else:
         yield Finding("ok", "grants", f"all that qd needs, on {len(NEEDED)} tables")
+
+
+def _missing(session: Session, table: str) -> list[str]:
+    """What this account may not do; without SELECT none of the others can be told."""
+    rights = NEEDED[table] if _may(session, table, "SELECT") else ("SELECT",)
+    return [right for right in rights if not _may(session, table, right)]
 
 
 def _may(session: Session, table: str, right: str) -> bool:
@@ -173,71 +250,8 @@ def _may(session: Session, table: str, right: str) -> bool:
 
     try:
         session.transaction(tried)
-    except SetupWrong:
+    except SetupWrong as error:
+        if error.errno not in DENIED:
+            raise
         return False
     return True
-
-
-class _Explaining:
-    """A cursor that has each statement explained instead of run; the plans' rows are in `plans`."""
-
-    rowcount = 0
-    lastrowid = None
-
-    def __init__(self, cursor: Cursor, word: str) -> None:
-        self._cursor, self._word = cursor, word
-        self.plans: list[Any] = []
-
-    def execute(self, sql: str, params: Sequence[Any] = ()) -> None:
-        self._cursor.execute(f"{self._word} {sql}", params)
-        self.plans += self._cursor.fetchall()
-
-    def fetchone(self) -> Any:
-        return None
-
-    def fetchall(self) -> list[Any]:
-        return []
-
-
-def _plan(session: Session) -> Iterator[Finding]:
-    """Whether the claim walks its index in order: a sort would lock the whole backlog."""
-    indexes, sorts = session.read(lambda cursor: _explained(cursor, session.dialect))
-    if "qd_jobs_claim" in indexes and not sorts:
-        yield Finding("ok", "claim plan", "walks qd_jobs_claim in order, without a sort")
-        return
-    way = f"uses {', '.join(sorted(indexes)) or 'no index'}{' and sorts' if sorts else ''}"
-    yield Finding("FAIL", "claim plan", f"the claim {way} instead of walking qd_jobs_claim: compare it with schema.sql")
-
-
-def _explained(cursor: Cursor, dialect: Dialect) -> tuple[set[str], bool]:
-    """The indexes that the claim's own statement uses, and whether it sorts."""
-    mysql = dialect.name == "mysql"
-    explaining = _Explaining(cursor, "EXPLAIN FORMAT=JSON" if mysql else "EXPLAIN QUERY PLAN")
-    claim = Claim(queue="default", limit=10, lease=60.0, token="", max_attempts=1)
-    candidates(explaining, dialect, claim, 2, Spot("2001-01-01 00:00:00.000000", 1), 10, dialect.lock)
-    return (_read_mysql if mysql else _read_sqlite)(explaining.plans)
-
-
-def _read_mysql(plans: list[Any]) -> tuple[set[str], bool]:
-    """JSON is what all servers offer; the names in it differ by server and version."""
-    nodes = [node for row in plans for node in _nodes(json.loads(row[0]))]
-    indexes = {str(node[key]) for node in nodes for key in ("key", "index_name") if key in node}
-    sorts = any(
-        "filesort" in node or node.get("using_filesort") is True or str(node.get("operation", "")).startswith("Sort")
-        for node in nodes
-    )
-    return indexes, sorts
-
-
-def _nodes(plan: Any) -> Iterator[dict[str, Any]]:
-    """All objects of a JSON value."""
-    if isinstance(plan, dict):
-        yield plan
-    for value in plan.values() if isinstance(plan, dict) else plan if isinstance(plan, list) else ():
-        yield from _nodes(value)
-
-
-def _read_sqlite(plans: list[Any]) -> tuple[set[str], bool]:
-    steps = [str(row[3]) for row in plans]
-    indexes = {name for step in steps for name in re.findall(r"USING (?:COVERING )?INDEX (\w+)", step)}
-    return indexes, any("USE TEMP B-TREE" in step for step in steps)

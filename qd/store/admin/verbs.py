@@ -14,11 +14,11 @@ from typing import TypeVar, cast
 
 from qd.errors import BadInput, DataRefused, Refused, StoreError, TransactionFailed
 from qd.outcome import Verdict
-from qd.store.admin import dead_letters, inspection, jobs, measures, own
+from qd.store.admin import dead_letters, holding, inspection, jobs, measures, own
 from qd.store.claim.candidate import POST
 from qd.store.dialect import Cursor, Dialect, Session
 from qd.store.listed import chunks
-from qd.store.protocol import DaemonRow, FailedRow, Filter, Finding, JobRow, StaleRow, Store
+from qd.store.protocol import DaemonRow, Demand, FailedRow, Filter, Finding, Holder, JobRow, StaleRow, Store
 from qd.store.settle.texts import as_text
 from qd.store.tending import live
 
@@ -133,9 +133,17 @@ class AdminVerbs:
         """See AdminStore."""
         return self._look(_now)
 
-    def inspect(self) -> list[Finding]:
+    def holders(self, queues: Sequence[str]) -> list[Holder]:
         """See AdminStore."""
-        return inspection.inspect(self._session)
+        return self._look(lambda cursor, dialect: holding.holders(cursor, dialect, queues))
+
+    def key_holder(self, queue: str, unique_key: str) -> int | None:
+        """See AdminStore."""
+        return self._look(lambda cursor, dialect: holding.key_holder(cursor, dialect, queue, unique_key))
+
+    def inspect(self, demand: Demand | None = None) -> list[Finding]:
+        """See AdminStore."""
+        return inspection.inspect(self._session, demand)
 
     def own_queues(self, prefix: str) -> list[str]:
         """See AdminStore."""

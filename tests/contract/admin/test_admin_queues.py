@@ -1,17 +1,14 @@
-"""Queues, daemons, recovery and the server's inspection, on every database."""
+"""Queues, daemons and recovery, on every database."""
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timezone
 
 import pytest
 
 from qd.errors import BadInput
-from qd.store.admin.inspection import CHECKS
 from qd.store.protocol import DaemonRow
 from tests.contract.admin.desk import Desk
-from tests.support.server import ROOT
 
 
 def paused(desk: Desk) -> set[str]:
@@ -83,49 +80,3 @@ def test_a_daemon_runs_while_it_has_been_seen_within_a_minute(desk: Desk) -> Non
 
 def test_now_is_the_databases_in_utc(desk: Desk) -> None:
     assert abs((desk.store().now() - datetime.now(timezone.utc)).total_seconds()) < 30
-
-
-def test_the_inspection_of_a_good_database_finds_nothing_wrong(desk: Desk) -> None:
-    findings = desk.store().inspect()
-    assert [finding for finding in findings if finding.level != "ok"] == []
-    assert "claim plan" in {finding.what for finding in findings}
-
-
-def test_the_inspection_names_missing_grants_and_goes_on(desk: Desk) -> None:
-    if desk.server is None:
-        pytest.skip("SQLite has no grants")
-    user = "'qd'@'%'"
-    for right, table in (("DELETE", "qd_failed_jobs"), ("INSERT", "qd_jobs")):
-        desk.sql(f"REVOKE {right} ON {desk.config.name}.{table} FROM {user}")
-    wrong = {finding.what: finding for finding in desk.store().inspect() if finding.level == "FAIL"}
-    assert set(wrong) == {"grants"}
-    assert "INSERT on qd_jobs, DELETE on qd_failed_jobs" in wrong["grants"].detail
-
-
-def test_the_inspection_notices_a_claim_that_would_sort(desk: Desk) -> None:
-    desk.sql("DROP INDEX qd_jobs_claim" + (" ON qd_jobs" if desk.mysql else ""))
-    # without its tail the claim would have to sort
-    desk.sql("CREATE INDEX qd_jobs_claim ON qd_jobs (queue, lane, priority)")
-    [plan] = [finding for finding in desk.store().inspect() if finding.what == "claim plan"]
-    assert plan.level == "FAIL"
-    assert "sorts" in plan.detail
-
-
-@pytest.mark.parametrize(
-    ("what", "level", "loss"),
-    [
-        ("engine", "FAIL", "ALTER TABLE qd_failed_jobs ENGINE = MyISAM"),
-        ("unique keys", "FAIL", "ALTER TABLE qd_jobs DROP INDEX qd_jobs_unique"),
-        ("constraints", "warn", "ALTER TABLE qd_jobs DROP CONSTRAINT qd_jobs_lane_check"),
-    ],
-)
-def test_the_inspection_notices_what_a_table_has_lost(desk: Desk, what: str, level: str, loss: str) -> None:
-    if desk.server is None:
-        pytest.skip("SQLite's tables aren't altered so")
-    desk.sql(loss)
-    wrong = [finding for finding in desk.store().inspect() if finding.level != "ok"]
-    assert [(finding.what, finding.level) for finding in wrong] == [(what, level)]
-
-
-def test_the_constraints_that_are_looked_for_are_all_that_the_schema_has() -> None:
-    assert set(CHECKS) == set(re.findall(r"CONSTRAINT (\w+) CHECK", (ROOT / "schema.sql").read_text()))

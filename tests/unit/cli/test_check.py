@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from qd.cli.check import exit_code, of_limits, of_series
+from qd.cli.check import exit_code
+from qd.cli.checks.handlers import of_series
 from qd.cli.root import cli
-from qd.config.model import Config, DatabaseConfig, QueueConfig, WorkerConfig
+from qd.config.model import Config, QueueConfig, WorkerConfig
 from qd.metrics.series import collapsed
 from qd.registry import REGISTRY, Handler, Registry
 from qd.store.protocol import Finding
@@ -118,15 +119,6 @@ def test_a_password_in_a_file_that_everybody_reads_is_a_warning_without_the_pass
     config.chmod(0o640)
     assert "verysecret" not in check(config, "--offline").output
     assert "chmod" not in check(config, "--offline").output
-
-
-def test_a_lease_that_a_reconnect_can_outlast_is_a_warning() -> None:
-    slow = DatabaseConfig(connect_timeout=5.0, statement_timeout=20.0)
-    [finding] = of_limits(Config(database=slow, queues={"default": QueueConfig(lease=45.0)}))
-    assert finding.level == "warn"
-    assert "queues.default.lease" in finding.detail
-    [finding] = of_limits(Config(database=slow))
-    assert finding.level == "ok"
 
 
 @pytest.mark.parametrize(

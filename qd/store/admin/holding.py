@@ -1,0 +1,40 @@
+"""SQL that tells who holds what: jobs under a living lease, and unique keys.
+
+Each function runs inside a transaction that its caller (`AdminVerbs`) opens. May import: dialect,
+protocol, texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qd.store.dialect import Cursor, Dialect
+from qd.store.protocol import Holder
+from qd.store.settle.texts import as_text
+
+COUNTED = 10_000
+"""Rows that are looked at of each queue: more than all threads of many daemons hold."""
+
+
+def holders(cursor: Cursor, dialect: Dialect, queues: Sequence[str]) -> list[Holder]:
+    """Who holds jobs of these queues, by name."""
+    found: dict[str, Holder] = {}
+    for queue in queues:
+        cursor.execute(
+            f"SELECT reserved_by, {dialect.age.format('reserved_at')} FROM qd_jobs{dialect.by_lane} "
+            f"WHERE queue = %s AND lane = 1 AND available_at > {dialect.now} LIMIT {COUNTED}",
+            (queue,),
+        )
+        for token, age in cursor.fetchall():
+            name = ":".join(as_text(token).split(":")[:3])
+            before = found.get(name, Holder(name, 0, 0.0))
+            found[name] = Holder(name, before.jobs + 1, max(before.longest, float(age or 0)))
+    return [found[name] for name in sorted(found)]
+
+
+def key_holder(cursor: Cursor, dialect: Dialect, queue: str, unique_key: str) -> int | None:
+    """The job that has a unique key of a queue; None: nobody has."""
+    column = "unique_queue" if dialect.name == "mysql" else "queue"  # as the index has it
+    cursor.execute(f"SELECT id FROM qd_jobs WHERE {column} = %s AND unique_key = %s", (queue, unique_key))
+    row = cursor.fetchone()
+    return None if row is None else int(row[0])

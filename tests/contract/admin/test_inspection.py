@@ -1,0 +1,232 @@
+"""What `qd check` asks the database: what is wrong is found, named with its remedy, and hides nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from typing import Any
+
+import pytest
+
+from qd.store.admin import plan
+from qd.store.admin.inspection import CHECKS, INDEXES
+from qd.store.protocol import Demand, Finding
+from tests.contract.admin.desk import Desk
+from tests.support.private import PrivateServer
+from tests.support.server import PASSWORD, ROOT
+
+DEMAND = Demand(connections=10, statement_timeout=20.0)
+SUBJECTS = ["isolation", "binlog", "server limits", "connections", "packet", "claim plan", "grants"]
+SCHEMA = (ROOT / "schema.sql").read_text()
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest) -> Iterator[Desk]:
+    """A fresh database on the shared server, as the daemon's account."""
+    made = Desk(request.getfixturevalue("mysql_config"), request.getfixturevalue("mariadb"))
+    yield made
+    made.close()
+
+
+def wrong(desk: Desk, demand: Demand | None = DEMAND) -> list[tuple[str, str]]:
+    return [(found.what, found.level) for found in desk.store().inspect(demand) if found.level != "ok"]
+
+
+def told(desk: Desk, what: str, demand: Demand | None = DEMAND) -> Finding:
+    [found] = [finding for finding in desk.store().inspect(demand) if finding.what == what]
+    return found
+
+
+def test_of_a_good_database_each_subject_is_told_once_and_nothing_is_wrong(desk: Desk) -> None:
+    findings = desk.store().inspect(DEMAND)
+    assert [finding for finding in findings if finding.level != "ok"] == []
+    assert [finding.what for finding in findings] == (SUBJECTS if desk.mysql else ["claim plan"])
+
+
+def test_without_a_demand_the_servers_limits_are_not_judged(server: Desk) -> None:
+    assert {finding.what for finding in server.store().inspect()} == {"isolation", "binlog", "claim plan", "grants"}
+
+
+# ---------------------------------------------------------------------- rights
+
+
+def test_missing_rights_are_named_and_the_rest_is_asked(server: Desk) -> None:
+    for right, table in (("DELETE", "qd_failed_jobs"), ("INSERT", "qd_jobs")):
+        server.sql(f"REVOKE {right} ON {server.config.name}.{table} FROM '{server.config.user}'@'%'")
+    assert wrong(server) == [("grants", "FAIL")]
+    assert "INSERT on qd_jobs, DELETE on qd_failed_jobs" in told(server, "grants").detail
+
+
+def test_a_table_that_may_not_be_read_fails_what_reads_it_and_nothing_else(server: Desk) -> None:
+    server.sql(f"REVOKE SELECT ON {server.config.name}.qd_jobs FROM '{server.config.user}'@'%'")
+    assert wrong(server) == [("packet", "FAIL"), ("claim plan", "FAIL"), ("grants", "FAIL")]
+    assert told(server, "grants").detail.startswith("missing: SELECT on qd_jobs; see")
+
+
+# ---------------------------------------------------------------------- the session
+
+
+@pytest.mark.parametrize(
+    ("setting", "what", "level", "said"),
+    [
+        ("tx_isolation = 'REPEATABLE-READ'", "isolation", "FAIL", "REPEATABLE-READ"),
+        ("time_zone = '+05:00'", "time zone", "FAIL", "+05:00"),
+        ("max_statement_time = 0", "server limits", "warn", "ends a statement never"),
+        ("max_statement_time = 600", "server limits", "warn", "after 10m"),
+        ("innodb_lock_wait_timeout = 50", "server limits", "warn", "waits 50s for a lock"),
+        ("wait_timeout = 8", "server limits", "warn", "dropped after 8s"),
+    ],
+)
+def test_a_session_that_somebody_changed_behind_qd_is_told(
+    server: Desk, setting: str, what: str, level: str, said: str
+) -> None:
+    if "MariaDB" not in str(server.sql("SELECT VERSION()")):
+        setting = setting.replace("tx_", "transaction_").replace("max_statement_time", "max_execution_time")
+        setting = setting.replace("600", "600000")
+    store: Any = server.store()
+    store._session.read(lambda cursor: cursor.execute(f"SET SESSION {setting}"))
+    findings = store.inspect(DEMAND)
+    assert [(found.what, found.level) for found in findings if found.level != "ok"] == [(what, level)]
+    assert said in next(found.detail for found in findings if found.what == what)
+
+
+@pytest.mark.parametrize("statement_timeout", [0.5, 1.0, 2.9, 600.0])
+def test_the_limits_that_qd_sets_itself_never_contradict(server: Desk, statement_timeout: float) -> None:
+    config = server.config.model_copy(update={"statement_timeout": statement_timeout})
+    other = Desk(config, server.server)
+    assert wrong(other, Demand(10, statement_timeout)) == []
+    other.close()
+
+
+# ---------------------------------------------------------------------- room
+
+
+@contextmanager
+def limited(desk: Desk, limit: str) -> Iterator[None]:
+    """The daemon's account has a limit of its own."""
+    account = f"ALTER USER '{desk.config.user}'@'%' WITH"
+    name = limit.split()[0]
+    desk.sql(f"{account} {limit}")
+    try:
+        yield
+    finally:
+        desk.sql(f"{account} {name} 0")
+
+
+def test_an_account_with_fewer_connections_than_a_daemon_opens_is_told(server: Desk) -> None:
+    with limited(server, "MAX_USER_CONNECTIONS 9"):
+        assert wrong(server) == [("connections", "warn")]
+        assert "opens 10 at most, but the account gets 9" in told(server, "connections").detail
+        assert "9 to this account" in told(server, "connections", Demand(9, 20.0)).detail
+
+
+@pytest.mark.parametrize("limit", ["MAX_QUERIES_PER_HOUR", "MAX_UPDATES_PER_HOUR", "MAX_CONNECTIONS_PER_HOUR"])
+def test_a_limit_by_the_hour_is_told_and_the_accounts_hash_never_is(server: Desk, limit: str) -> None:
+    with limited(server, f"{limit} 500000"):
+        findings = server.store().inspect(DEMAND)
+    assert [(found.what, found.level) for found in findings if found.level != "ok"] == [("account", "warn")]
+    text = " ".join(found.detail for found in findings)
+    assert f"{limit} 500000" in text
+    assert PASSWORD not in text and not re.search(r"\*[0-9A-F]{40}|\$A\$|IDENTIFIED", text)
+
+
+@pytest.fixture
+def small(own_mariadb: Callable[..., PrivateServer]) -> Iterator[Desk]:
+    """A server that gives little."""
+    options = ("--max-connections=20", "--max-allowed-packet=524288", "--log-bin=log", "--binlog-format=STATEMENT")
+    private = own_mariadb(*options, "--server-id=1")
+    made = Desk(private.config(private.new_database()), private)
+    yield made
+    made.close()
+
+
+def test_what_a_small_server_lacks_is_told_all_at_once_with_numbers(small: Desk) -> None:
+    [isolation, binlog, _, connections, packet, *_] = small.store().inspect(DEMAND)
+    assert (isolation.level, binlog.level, connections.level, packet.level) == ("ok", "FAIL", "ok", "warn")
+    assert "STATEMENT" in binlog.detail and "set ROW or MIXED" in binlog.detail
+    assert "gives out 20" in connections.detail and "by this account 1" in connections.detail
+    assert "512 KiB" in packet.detail and "1 MiB or more" in packet.detail
+    assert "missing" not in told(small, "grants").detail, "a write that the binlog refuses is no missing right"
+
+
+def test_connections_that_others_have_leave_too_few(small: Desk) -> None:
+    assert small.server is not None
+    with ExitStack() as others:
+        for _ in range(12):
+            others.enter_context(closing(small.server.connect(small.config.name, "shop")))
+        connections = told(small, "connections")
+    assert connections.level == "warn"
+    assert re.search(r"gives out 20 \(max_connections\), of which others have 1[23]:", connections.detail)
+    assert "lower `workers[].threads`" in connections.detail
+
+
+@pytest.mark.parametrize("table", ["qd_jobs", "qd_failed_jobs"])
+def test_payloads_near_the_longest_packet_are_told_with_both_sizes(server: Desk, table: str) -> None:
+    most = int(server.sql("SELECT @@max_allowed_packet")[0][0])
+    if table == "qd_jobs":
+        server.job(payload='"' + "y" * 3000 + '"')
+        server.sql(f"UPDATE qd_jobs SET payload = CONCAT('\"', REPEAT('x', {most // 2 + 1024}), '\"')")
+    else:
+        server.dead(payload="{}")
+        server.sql(f"UPDATE qd_failed_jobs SET payload = CONCAT('\"', REPEAT('x', {most // 2 + 1024}), '\"')")
+    assert wrong(server) == [("packet", "warn")]
+    packet = told(server, "packet").detail
+    assert f"max_allowed_packet is {most >> 20} MiB" in packet and f"has {(most >> 20) // 2}" in packet
+
+
+# ---------------------------------------------------------------------- tables and plan
+
+
+def test_a_claim_that_would_sort_is_noticed(desk: Desk) -> None:
+    desk.sql("DROP INDEX qd_jobs_claim" + (" ON qd_jobs" if desk.mysql else ""))
+    # without its tail the claim would have to sort
+    desk.sql("CREATE INDEX qd_jobs_claim ON qd_jobs (queue, lane, priority)")
+    found = told(desk, "claim plan")
+    assert found.level == "FAIL" and "sorts" in found.detail
+    assert ("indexes", "FAIL") in wrong(desk) or not desk.mysql
+
+
+def test_a_claim_whose_index_is_gone_is_said_with_what_to_do(desk: Desk) -> None:
+    desk.sql("DROP INDEX qd_jobs_claim" + (" ON qd_jobs" if desk.mysql else ""))
+    found = told(desk, "claim plan")
+    assert found.level == "FAIL" and "index" in found.detail
+    assert "schema.sql" in found.detail or not desk.mysql
+
+
+def test_a_walk_without_bounds_is_told_from_a_range(desk: Desk) -> None:
+    walk = "SELECT id FROM qd_jobs{} WHERE queue = 'a' AND lane = 0 AND priority = 2 ORDER BY available_at LIMIT 5"
+    word, hint = ("EXPLAIN FORMAT=JSON", " FORCE INDEX (qd_jobs_claim)") if desk.mysql else ("EXPLAIN QUERY PLAN", "")
+    rows = desk.sql(f"{word} {walk.format(hint)}")
+    read = (plan._read_mysql if desk.mysql else plan._read_sqlite)(rows)
+    assert read == plan.Plan(frozenset({"qd_jobs_claim"}), sorts=False, ranged=False)
+    store: Any = desk.store()
+    assert store._session.read(lambda cursor: plan.explained(cursor, store._session.dialect)).ranged
+
+
+@pytest.mark.parametrize(
+    ("what", "level", "loss"),
+    [
+        ("engine", "FAIL", "ALTER TABLE qd_failed_jobs ENGINE = MyISAM"),
+        ("unique keys", "FAIL", "ALTER TABLE qd_jobs DROP INDEX qd_jobs_unique"),
+        ("indexes", "FAIL", "ALTER TABLE qd_failed_jobs DROP INDEX qd_failed_jobs_job"),
+        ("constraints", "warn", "ALTER TABLE qd_jobs DROP CONSTRAINT qd_jobs_lane_check"),
+    ],
+)
+def test_what_a_table_has_lost_is_named(server: Desk, what: str, level: str, loss: str) -> None:
+    server.sql(loss)
+    assert wrong(server) == [(what, level)]
+
+
+def test_the_constraints_that_are_looked_for_are_all_that_the_schema_has() -> None:
+    assert set(CHECKS) == set(re.findall(r"CONSTRAINT (\w+) CHECK", SCHEMA))
+
+
+def test_the_indexes_that_are_looked_for_are_all_that_the_schema_has() -> None:
+    tables = re.split(r"CREATE TABLE (\w+)", SCHEMA)[1:]
+    found = {}
+    for name, body in zip(tables[::2], tables[1::2], strict=True):
+        keys = re.findall(r"^\s+(?:UNIQUE )?KEY (\w+) \(([^)]*)\)", body, re.MULTILINE)
+        if keys:
+            found[name] = {key: tuple(columns.split(", ")) for key, columns in keys}
+    assert found == INDEXES
