@@ -7,6 +7,9 @@ import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from qd.metrics.catalogue import CATALOGUE, Spec
 from tests.support.missing import without
@@ -15,16 +18,29 @@ from tests.support.server import ServerMissing
 from tests.unit.metrics.pages import Page, metrics
 
 ROOT = Path(__file__).parents[3]
+RULES = ROOT / "config" / "prometheus" / "qd.rules.yml"
+RECORD = re.compile(r"[a-z_]+:[a-z_]+:[a-z0-9_]+")
 
 
 def run_tool(program: str, *arguments: str) -> str:
     """Runs a tool of the distribution; what it said, nothing of it if all is well."""
+    done = ran(program, *arguments)
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def ran(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same, with all that it said and its exit status."""
     try:
         found = find(program)
     except ServerMissing as missing:
         without(missing)
-    done = subprocess.run([found, *arguments], capture_output=True, text=True, timeout=120)
-    return "" if done.returncode == 0 else done.stdout + done.stderr
+    return subprocess.run([found, *arguments], capture_output=True, text=True, timeout=120)
+
+
+@cache
+def rules() -> list[dict[str, Any]]:
+    """The shipped rules, records and alerts."""
+    return [rule for group in yaml.safe_load(RULES.read_text("utf-8"))["groups"] for rule in group["rules"]]
 
 
 @cache
@@ -42,8 +58,9 @@ def specs(expr: str) -> Iterator[Spec]:
 
 
 def assert_fits(expr: str) -> None:
-    """All metrics exist, and are added up only where each daemon has its own."""
-    used = set(re.findall(r"\b(?:qd|process)_[a-z_]+\b", expr))
-    assert used <= series_names(), expr
-    for part in re.findall(r"(?<!\w)sum(?: (?:by|without) \([^)]*\))? ?\((?!max)[^)]*", expr):
+    """All metrics exist, and are added up only where each daemon has its own; all records are among the rules."""
+    assert set(RECORD.findall(expr)) <= {rule.get("record") for rule in rules()}, expr
+    raw = RECORD.sub("", expr)
+    assert set(re.findall(r"\b(?:qd|process)_[a-z_]+\b", raw)) <= series_names(), expr
+    for part in re.findall(r"(?<!\w)sum(?: (?:by|without) \([^)]*\))? ?\((?!max)[^)]*", raw):
         assert not [spec.name for spec in specs(part) if spec.shared], f"the same from every daemon, needs max: {expr}"
