@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
-from qd.cli.explain import Circumstances, why
-from qd.store.protocol import DaemonRow, JobRow
+import pytest
+
+from qd.cli import reasons
+from qd.cli.reasons import Circumstances, Policy, why, why_dead
+from qd.store.protocol import DaemonRow, FailedRow, Holder, JobRow
+from tests.support.server import ROOT
 
 NOW = datetime(2026, 2, 3, 12, 0, tzinfo=timezone.utc)
-DAEMON = DaemonRow("d", "web1", 7, "1.0.0", ("mails",), ("send",))
+SEEN = NOW - timedelta(seconds=3)
+DAEMON = DaemonRow("web1:7:x:1", "web1", 7, "1.0.0", ("mails",), ("send",), seen_at=SEEN)
 JOB = JobRow(
     id=5, queue="mails", type="send", payload="{}", priority=2, state="ready", attempts=0, crashes=0, max_attempts=None,
     available_at=NOW - timedelta(seconds=5), reserved_at=None, reserved_by=None, unique_key=None, last_error=None,
     history=[], created_at=NOW - timedelta(minutes=1),
 )  # fmt: skip
-AROUND = Circumstances(paused=False, daemons=[DAEMON], now=NOW, position=0)
+POLICY = Policy(max_attempts=3, timeout=300.0, names=("mails", "default"), first={"w": ()})
+AROUND = Circumstances(now=NOW, policy=POLICY, daemons=(DAEMON,))
 
 
 def codes(job: JobRow, around: Circumstances = AROUND) -> list[str]:
@@ -42,16 +51,17 @@ def test_a_paused_queue_is_named_with_its_cure() -> None:
 
 
 def test_no_daemon_at_all_differs_from_none_that_serves_the_queue() -> None:
-    assert "none has been seen" in text(JOB, replace(AROUND, daemons=[]))
+    assert "none has been seen" in text(JOB, replace(AROUND, daemons=()))
     other = replace(DAEMON, queues=("default",))
-    assert "none of 1 live daemons" in text(JOB, replace(AROUND, daemons=[other]))
+    assert "the only live daemon doesn't" in text(JOB, replace(AROUND, daemons=(other,)))
+    assert "none of the live daemons does" in text(JOB, replace(AROUND, daemons=(other, other)))
 
 
 def test_a_type_counts_as_unknown_only_if_no_daemon_of_its_queue_knows_it() -> None:
     elsewhere = replace(DAEMON, queues=("default",))
     ignorant = replace(DAEMON, types=("other",))
-    assert "unknown_type" in codes(JOB, replace(AROUND, daemons=[elsewhere, ignorant]))
-    assert "unknown_type" not in codes(JOB, replace(AROUND, daemons=[ignorant, DAEMON]))
+    assert "unknown_type" in codes(JOB, replace(AROUND, daemons=(elsewhere, ignorant)))
+    assert "unknown_type" not in codes(JOB, replace(AROUND, daemons=(ignorant, DAEMON)))
 
 
 def test_a_delayed_job_says_when_it_is_due_and_what_failed_before() -> None:
@@ -63,23 +73,122 @@ def test_a_delayed_job_says_when_it_is_due_and_what_failed_before() -> None:
 
 def test_a_reserved_job_says_by_whom_since_when_and_until() -> None:
     job = replace(
-        JOB, state="reserved", reserved_by="web1:7:x", reserved_at=NOW - timedelta(seconds=30),
+        JOB, state="reserved", reserved_by="web1:7:x:w:9", reserved_at=NOW - timedelta(seconds=30),
         available_at=NOW + timedelta(seconds=60),
     )  # fmt: skip
     assert codes(job) == ["reserved"]
-    assert "web1:7:x took it 30s ago" in text(job)
+    assert "web1:7:x:w:9 took it 30s ago" in text(job)
     assert "another 1m" in text(job)
 
 
 def test_a_stale_job_says_that_its_owner_is_gone_and_what_to_do() -> None:
     job = replace(
-        JOB, state="stale", reserved_by="web1:7:x", reserved_at=NOW - timedelta(minutes=3),
+        JOB, state="stale", reserved_by="web1:7:x:w:9", reserved_at=NOW - timedelta(minutes=3),
         available_at=NOW - timedelta(minutes=1),
     )  # fmt: skip
-    assert codes(job, replace(AROUND, daemons=[])) == ["stale", "not_served"]
+    assert codes(job, replace(AROUND, daemons=())) == ["stale", "not_served"]
     assert "ran out 1m ago" in text(job)
     assert "qd recover" in text(job)
 
 
 def test_a_blocked_job_waits_for_something_else() -> None:
     assert codes(replace(JOB, state="blocked")) == ["blocked"]
+
+
+def test_a_queue_that_the_configuration_lacks_is_told_with_what_was_meant() -> None:
+    slip = replace(JOB, queue="mials")
+    around = replace(AROUND, policy=replace(POLICY, known=False, first={}))
+    assert codes(slip, around)[0] == "not_served"
+    assert "this configuration doesn't know it either: was mails meant?" in text(slip, around)
+    assert "meant" not in text(replace(JOB, queue="xyz"), around)
+    assert "see `workers:`" in text(replace(JOB, queue="default"))
+
+
+@pytest.mark.parametrize("state", ["reserved", "stale"])
+def test_the_owner_of_a_claim_is_told_to_live_or_not(state: str) -> None:
+    job = replace(JOB, state=state, reserved_by="web1:7:x:w:9", reserved_at=NOW - timedelta(seconds=30))
+    assert "that process was seen 3s ago" in text(job)
+    gone = replace(job, reserved_by="web1:7:y:w:9")
+    assert "that process hasn't been seen in the last 60 s" in text(gone)
+
+
+def test_a_job_that_is_held_longer_than_it_may_run_is_told() -> None:
+    job = replace(JOB, state="reserved", reserved_by="web1:7:x:w:9", reserved_at=NOW - timedelta(seconds=320))
+    assert codes(job) == ["reserved", "overdue"]
+    assert "longer than the 5m" in text(job)
+    assert codes(replace(job, reserved_at=NOW - timedelta(seconds=299))) == ["reserved"]
+    assert codes(replace(job, reserved_at=None)) == ["reserved"]
+
+
+HOLDER = Holder("web1:7:x", 4, 200.0)
+STRANGER = Holder("web2:7:z", 9, 900.0)
+
+
+def test_threads_that_are_all_at_work_are_told_and_those_of_other_queues_are_not() -> None:
+    around = replace(AROUND, holders=(HOLDER, STRANGER))
+    assert codes(JOB, around) == ["next", "busy"]
+    assert "hold 4 jobs now (web1:7 4), the longest for 3m20s" in text(JOB, around)
+    assert "busy" not in codes(JOB, replace(AROUND, holders=(STRANGER,)))
+
+
+def test_a_job_that_nothing_keeps_from_running_and_that_yet_waits_is_told() -> None:
+    long_due = replace(JOB, available_at=NOW - timedelta(minutes=5))
+    assert codes(long_due) == ["next", "not_taken"]
+    assert "due for 5m" in text(long_due) and "qd_workers" in text(long_due)
+    for around in (replace(AROUND, paused=True), replace(AROUND, daemons=()), replace(AROUND, locked=True)):
+        assert "not_taken" not in codes(long_due, around)
+    assert "not_taken" not in codes(JOB), "it has just become due"
+
+
+def test_a_row_that_a_stranger_has_locked_is_told() -> None:
+    assert codes(JOB, replace(AROUND, locked=True)) == ["locked", "next"]
+
+
+def test_queues_that_every_worker_serves_first_are_told_if_they_have_work() -> None:
+    policy = replace(POLICY, first={"a": ("urgent", "idle"), "b": ("urgent",)})
+    around = replace(AROUND, policy=policy, busy=frozenset({"urgent", "mails"}))
+    assert codes(JOB, around) == ["other_queues", "next"]
+    assert "worker a takes urgent first; worker b takes urgent first" in text(JOB, around)
+    free = replace(policy, first={"a": ("urgent",), "b": ()})
+    assert codes(JOB, replace(around, policy=free)) == ["next"], "one worker serves it first"
+    assert codes(JOB, replace(around, busy=frozenset({"mails"}))) == ["next"]
+
+
+def test_a_job_without_an_attempt_left_and_one_in_quarantine_are_told() -> None:
+    assert codes(replace(JOB, attempts=3)) == ["spent", "next"]
+    assert codes(replace(JOB, attempts=3, max_attempts=4)) == ["next"]
+    assert codes(replace(JOB, attempts=1, crashes=1)) == ["quarantine", "next"]
+    assert "down with it 2 times" in text(replace(JOB, attempts=1, crashes=2))
+
+
+def dead(**more: Any) -> FailedRow:
+    row: dict[str, Any] = {
+        "id": 9, "job_id": 5, "queue": "mails", "type": "send", "payload": "{}", "priority": 2, "attempts": 3,
+        "max_attempts": None, "unique_key": None, "history": [], "created_at": NOW, "reason": "error",
+        "error": "boom\nmore", "traceback": None, "reserved_by": None, "failed_at": NOW,
+    }  # fmt: skip
+    return FailedRow(**{**row, **more})
+
+
+def test_a_dead_letter_tells_its_reason_and_the_way_back() -> None:
+    [reason] = why_dead(dead(), None)
+    assert reason.code == "failed"
+    assert "after 3 attempts, with reason error: boom; `qd failed retry 5` brings it back" in reason.text
+
+
+def test_a_dead_letter_whose_key_a_living_job_holds_names_it() -> None:
+    first, second = why_dead(dead(unique_key="daily"), 17)
+    assert "can't be retried now" in first.text and "failed retry" not in first.text
+    assert second.code == "key_taken"
+    assert "'daily' is held by job 17" in second.text
+
+
+def test_older_dead_letters_of_the_same_id_are_told() -> None:
+    assert [reason.code for reason in why_dead(dead(others=2), None)] == ["failed", "older"]
+
+
+def test_every_code_is_documented() -> None:
+    said = set(re.findall(r'Reason\(\s*"(\w+)"', inspect.getsource(reasons)))
+    section = (ROOT / "docs" / "cli.md").read_text().partition("## qd explain")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?`) \| ", section, re.MULTILINE)
+    assert {code for row in rows for code in re.findall(r"`(\w+)`", row)} - {"code"} == said
