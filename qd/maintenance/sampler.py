@@ -44,11 +44,19 @@ ASK_AGAIN = 60.0
 """Seconds until qd_daemons is asked again whether others serve what we don't know."""
 
 
+NAMED = 3
+"""Queues that a warning names."""
+
+
 class Counts(Protocol):
     """What the sampler asks of a store; every store offers it."""
 
-    def depths(self) -> list[QueueDepth]:
-        """Counts per queue."""
+    def depths(self, known: Collection[str]) -> list[QueueDepth]:
+        """Counts of the known queues, and of all others together."""
+        ...
+
+    def strangers(self, known: Collection[str], limit: int) -> list[tuple[str, int]]:
+        """The fullest of the other queues, and how many jobs wait in each."""
         ...
 
     def daemons(self) -> list[DaemonRow]:
@@ -90,7 +98,7 @@ class Sampler:
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._store, self._events, self._clock = store, events, clock
-        self._refresh, self._known, self._shown = refresh, frozenset(queues), (*queues, OTHER)
+        self._refresh, self._known = refresh, tuple(queues)
         self._costs: deque[float] = deque(maxlen=2)
         self._snapshot = DepthSnapshot(interval=refresh)
         self._quiet: dict[str, float] = {}
@@ -108,14 +116,15 @@ class Sampler:
         """
         begun = self._clock()
         try:
-            found = self._store.depths()
+            found = self._store.depths(self._known)
         except StoreError as error:
             return self._too_dear(self._clock() - begun, error)
-        rows = tuple(by_queue(found, self._shown).values())  # who enqueues may name a queue for each job
+        rows = by_queue(found, (*self._known, OTHER))
         interval = self._interval(self._clock() - begun)
         # The age counts from before the count: never younger than the rows were.
-        self._snapshot = DepthSnapshot(rows, interval, stamp=time.time(), taken=begun)
-        self._warn_of_strangers(found)
+        self._snapshot = DepthSnapshot(tuple(rows.values()), interval, stamp=time.time(), taken=begun)
+        if _waiting(rows[OTHER]):
+            self._warn_of_strangers()
         return interval
 
     def close(self) -> None:
@@ -156,13 +165,12 @@ class Sampler:
             with suppress(NotFound):
                 find(NO_JOB)
 
-    def _warn_of_strangers(self, rows: Sequence[QueueDepth]) -> None:
+    def _warn_of_strangers(self) -> None:
         """Says that jobs wait where no daemon serves them: mostly a typo at the enqueue."""
-        strange = [row for row in rows if row.queue not in self._known and _waiting(row)]
-        if not strange or not self._due("strangers"):
+        if not self._due("strangers"):
             return
         served = {queue for daemon in self._store.daemons() for queue in daemon.queues}
-        unserved = [row for row in strange if row.queue not in served]
+        unserved = self._store.strangers(sorted({*self._known, *served}), NAMED + 1)
         if unserved:
             self._say("strangers", _names(unserved))
         else:
@@ -180,9 +188,8 @@ def _waiting(row: QueueDepth) -> int:
     return row.ready + row.delayed + row.reserved + row.stale + row.blocked
 
 
-def _names(rows: Sequence[QueueDepth]) -> str:
+def _names(fullest: Sequence[tuple[str, int]]) -> str:
     """The warning; the names come from anybody's INSERT, so they are quoted and cut."""
-    most = sorted(rows, key=_waiting, reverse=True)
-    named = ", ".join(f"{row.queue[:64]!a} ({_waiting(row)})" for row in most[:3])
-    more = f" and {len(most) - 3} more" if len(most) > 3 else ""
+    named = ", ".join(f"{queue[:64]!a} ({jobs})" for queue, jobs in fullest[:NAMED])
+    more = " and more" if len(fullest) > NAMED else ""
     return f"jobs wait in queues that neither this configuration nor a running daemon knows: {named}{more}"

@@ -79,6 +79,7 @@ def _add(one: QueueDepth, other: QueueDepth) -> QueueDepth:
         reserved=one.reserved + other.reserved,
         stale=one.stale + other.stale,
         failed=one.failed + other.failed,
+        blocked=one.blocked + other.blocked,
         oldest_ready_age=max(one.oldest_ready_age, other.oldest_ready_age),
         paused=one.paused or other.paused,
     )

@@ -10,7 +10,7 @@ May import: values, the pure modules.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -134,8 +134,16 @@ class Store(Protocol):
         """
         ...
 
-    def depths(self) -> list[QueueDepth]:
-        """Counts per queue, for every queue that has rows, dead letters or a row in qd_queues."""
+    def depths(self, known: Collection[str] | None = None) -> list[QueueDepth]:
+        """Counts per queue, for every queue that has rows, dead letters or a row in qd_queues.
+
+        Args:
+            known: the queues to be told apart; all others are added up under `_other`. None: all of them.
+        """
+        ...
+
+    def strangers(self, known: Collection[str], limit: int) -> list[tuple[str, int]]:
+        """The fullest queues that aren't known, and how many jobs wait in each."""
         ...
 
     def ensure_posts(self, queues: Sequence[str]) -> int:

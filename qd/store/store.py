@@ -5,7 +5,7 @@ May import: everything in this package but the drivers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from qd.errors import StoreError, TransactionFailed, leaves_doubt
@@ -15,7 +15,7 @@ from qd.store import sweep, tending
 from qd.store.admin.verbs import AdminVerbs
 from qd.store.claim.claimer import Claimer
 from qd.store.claim.look import look
-from qd.store.depths import depths
+from qd.store.depths import depths, strangers
 from qd.store.dialect import Session
 from qd.store.posts import ensure_posts
 from qd.store.protocol import Claim, ClaimPath, DaemonRow, HeldLease, Look, QueueDepth, Renewal, StaleRow
@@ -125,9 +125,13 @@ class SqlStore(AdminVerbs):
                 raise
             return Verdict.LOST  # somebody has it locked, so he isn't gone
 
-    def depths(self) -> list[QueueDepth]:
+    def depths(self, known: Collection[str] | None = None) -> list[QueueDepth]:
         """See Store."""
-        return self._session.read(lambda cursor: depths(cursor, self._session.dialect))
+        return self._session.read(lambda cursor: depths(cursor, self._session.dialect, known))
+
+    def strangers(self, known: Collection[str], limit: int) -> list[tuple[str, int]]:
+        """See Store."""
+        return self._session.read(lambda cursor: strangers(cursor, self._session.dialect, known, limit))
 
     def ensure_posts(self, queues: Sequence[str]) -> int:
         """See Store."""

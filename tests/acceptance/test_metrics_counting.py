@@ -20,7 +20,7 @@ LOGGING = ("--slow-query-log=1", "--long-query-time=0", "--log-output=TABLE")
 STAMP = "qd_queue_stats_last_refresh_timestamp_seconds"
 INTERVAL = "qd_queue_stats_refresh_interval_seconds"
 
-COUNTS = "LIKE '%FROM qd_failed_jobs%UNION ALL%'"
+COUNTS = "LIKE 'SELECT CASE WHEN queue IN (%FROM qd_failed_jobs%'"
 """The one statement that reads the dead letters by queue, and the rows, and the pauses."""
 
 
@@ -53,7 +53,7 @@ def counts(qd: Qd) -> list[Count]:
     """All so far, in order."""
     rows = qd.sql(
         "SELECT thread_id, UNIX_TIMESTAMP(start_time), query_time, sql_text FROM mysql.slow_log "
-        f"WHERE sql_text {COUNTS} AND sql_text NOT LIKE '%slow_log%' AND sql_text NOT LIKE 'EXPLAIN%' ORDER BY start_time"
+        f"WHERE sql_text {COUNTS} ORDER BY start_time"
     )
     return [Count(int(thread), float(began), took.total_seconds(), _text(sql)) for thread, began, took, sql in rows]
 

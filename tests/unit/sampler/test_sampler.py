@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Collection
 
 import pytest
 
@@ -36,6 +37,7 @@ class MemoryCounts:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.rows: list[QueueDepth] = []
+        self.other_queues: dict[str, int] = {}
         self.cost = 0.001
         self.error: StoreError | None = None
         self.away = self.locked = False
@@ -43,12 +45,17 @@ class MemoryCounts:
         self.counts = self.asked = 0
         self.closed = False
 
-    def depths(self) -> list[QueueDepth]:
+    def depths(self, known: Collection[str]) -> list[QueueDepth]:
         self.counts += 1
         self.clock.now += self.cost
         if self.error is not None:
             raise self.error
-        return list(self.rows)
+        others = QueueDepth("_other", ready=sum(self.other_queues.values()))
+        return [row for row in self.rows if row.queue in known] + [others]
+
+    def strangers(self, known: Collection[str], limit: int) -> list[tuple[str, int]]:
+        strange = [(queue, jobs) for queue, jobs in self.other_queues.items() if queue not in known]
+        return sorted(strange, key=lambda one: -one[1])[:limit]
 
     def daemons(self) -> list[DaemonRow]:
         self.asked += 1
@@ -143,8 +150,9 @@ def test_one_dear_count_among_cheap_ones_changes_nothing(sampler: Sampler, count
     assert sampler.run_once() == 5.0
 
 
-def test_what_is_kept_does_not_grow_with_the_queues_that_the_rows_name(sampler: Sampler, counts: MemoryCounts) -> None:
-    counts.rows = [QueueDepth(f"random{number}", ready=1) for number in range(2000)] + [QueueDepth("mails", failed=2)]
+def test_what_is_kept_are_the_configured_queues_and_all_others_together(sampler: Sampler, counts: MemoryCounts) -> None:
+    counts.rows = [QueueDepth("mails", failed=2)]
+    counts.other_queues = {f"random{number}": 1 for number in range(2000)}
     sampler.run_once()
     assert sampler.snapshot().rows == (
         QueueDepth("default"), QueueDepth("mails", failed=2), QueueDepth("_other", ready=2000)
@@ -205,25 +213,30 @@ def test_the_least_time_limit_is_long_enough_to_tell_a_dear_count_by_it() -> Non
 def test_waiting_jobs_in_unknown_queues_are_named_up_to_3_the_fullest_first(
     sampler: Sampler, counts: MemoryCounts, said: list[Event]
 ) -> None:
-    counts.rows = [
-        QueueDepth("default", ready=9), QueueDepth("mial", ready=10, stale=1), QueueDepth("a", delayed=1),
-        QueueDepth("bad\n\x1b[31m'" + "x" * 500, reserved=5), QueueDepth("b", blocked=2), QueueDepth("old", failed=99),
-    ]  # fmt: skip
+    counts.rows = [QueueDepth("default", ready=9)]
+    counts.other_queues = {"a": 1, "mial": 11, "b": 2, "bad\n\x1b[31m'" + "x" * 500: 5}
     sampler.run_once()
     (event,) = said
     assert isinstance(event, Problem)
-    assert "'mial' (11), " in event.error
-    assert "'b' (2) and 1 more" in event.error
-    assert "'old'" not in event.error, "a dead letter waits for nobody"
+    assert ": 'mial' (11), " in event.error
+    assert event.error.endswith("'b' (2) and more")
     assert event.error.isprintable()
     assert len(event.error) < 300
+
+
+def test_where_no_job_waits_in_an_unknown_queue_nobody_is_asked_for_its_name(
+    sampler: Sampler, counts: MemoryCounts, said: list[Event]
+) -> None:
+    counts.rows = [QueueDepth("default", ready=9)]
+    sampler.run_once()
+    assert (said, counts.asked) == ([], 0)
 
 
 def test_the_warning_of_unknown_queues_comes_once_in_10_minutes(
     sampler: Sampler, counts: MemoryCounts, said: list[Event], clock: Clock
 ) -> None:
     for number in range(100):
-        counts.rows = [QueueDepth(f"mial{number}", ready=1)]
+        counts.other_queues = {f"mial{number}": 1}
         sampler.run_once()
         clock.now += 5
     assert len(said) == 1
@@ -235,7 +248,7 @@ def test_the_warning_of_unknown_queues_comes_once_in_10_minutes(
 def test_queues_that_another_running_daemon_serves_are_no_reason_to_warn(
     sampler: Sampler, counts: MemoryCounts, said: list[Event], clock: Clock
 ) -> None:
-    counts.rows = [QueueDepth("reports", ready=1)]
+    counts.other_queues = {"reports": 1}
     counts.others = [DaemonRow("x", "host", 1, "1.0.0", ("reports",), ())]
     for _ in range(5):
         sampler.run_once()

@@ -1,0 +1,49 @@
+"""What a daemon's count tells apart: its own queues; all others are added up, and named only when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from qd.outcome import Action
+from qd.store.protocol import QueueDepth
+from tests.contract.bench import Bench, ended
+
+
+def filled(bench: Bench) -> Iterator[QueueDepth]:
+    """Three queues, two of which nobody knows; what each has."""
+    bench.add(3, due=-30)
+    bench.add(2, queue="mial", due=-60)
+    bench.add(1, queue="mial", due=60)
+    bench.add(4, queue="ab", due=-10)
+    bench.add(1, queue="ab", lane=2)
+    stale, dead = bench.claim(2, queue="ab")
+    bench.shift(stale.id, -5)
+    bench.store.settle([ended(dead, Action.BURY)])
+    bench.store.pause("ab")
+    yield from bench.store.depths()
+
+
+def test_other_queues_are_added_up_state_by_state(bench: Bench) -> None:
+    each = {depth.queue: depth for depth in filled(bench)}
+    known = {depth.queue: depth for depth in bench.store.depths(["default", "empty"])}
+    assert set(known) == {"default", "_other"}
+    others = known["_other"]
+    assert known["default"].ready == 3
+    for state in ("ready", "delayed", "reserved", "stale", "failed", "blocked"):
+        assert getattr(others, state) == getattr(each["mial"], state) + getattr(each["ab"], state)
+    assert (others.ready, others.delayed, others.stale, others.failed, others.blocked) == (4, 1, 1, 1, 1)
+    assert 59 < others.oldest_ready_age < 90
+    assert others.paused and not known["default"].paused
+
+
+def test_the_fullest_of_the_other_queues_are_named_first(bench: Bench) -> None:
+    list(filled(bench))
+    bench.store.ensure_posts(["default", "posts-only"])
+    assert bench.store.strangers(["default"], 5) == [("ab", 4), ("mial", 3)]
+    assert bench.store.strangers(["default"], 1) == [("ab", 4)]
+    assert bench.store.strangers(["default", "ab", "mial"], 5) == []
+
+
+def test_a_database_without_jobs_has_nothing_to_add_up(bench: Bench) -> None:
+    assert bench.store.depths(["default"]) == []
+    assert bench.store.strangers(["default"], 5) == []
