@@ -5,9 +5,6 @@ from __future__ import annotations
 import subprocess
 import time
 from pathlib import Path
-from shutil import which
-
-import pytest
 
 from qd.events import JobsClaimed
 from qd.metrics.catalogue import (
@@ -25,6 +22,9 @@ from qd.metrics.catalogue import (
 )
 from qd.metrics.depths import DepthSnapshot
 from qd.store.protocol import QueueDepth
+from tests.support.missing import without
+from tests.support.programs import find
+from tests.support.server import ServerMissing
 from tests.unit.metrics.pages import MemoryRuntime, Page, config, metrics, registry
 
 QUEUES = ("default", "mails", OTHER)
@@ -112,9 +112,10 @@ def test_the_gauges_show_what_the_runtime_says() -> None:
 
 
 def test_promtool_finds_nothing_to_say_about_the_page() -> None:
-    promtool = which("promtool")
-    if promtool is None:
-        pytest.skip("promtool isn't installed (Debian: apt install prometheus)")
+    try:
+        promtool = find("promtool")
+    except ServerMissing as missing:
+        without(missing)
     source = metrics(runtime=MemoryRuntime(threads={"default": (4, 0, 0)}))
     source.show_depths(lambda: DepthSnapshot((QueueDepth("default"),), 5.0, time.time()))
     done = subprocess.run([promtool, "check", "metrics"], input=source.page()[0], capture_output=True, timeout=30)
