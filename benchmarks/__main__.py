@@ -90,12 +90,10 @@ def _measured(asked: argparse.Namespace) -> Record:
     for part in parts(sections, plan.servers):
         _say(f"== {part.title}")
         run_part(part, plan, record)
+        record.conditions |= conditions.after(plan, part, record.conditions)
+        record.conditions["run"]["took"] = conditions.whole_time(began)
+        record.conditions["machine"]["stolen by its host meanwhile"] = conditions.stolen_since(ticks)
         record.write(LAST)
-    _say("== Conditions")
-    record.conditions |= conditions.after(plan, names)
-    record.conditions["run"]["took"] = conditions.whole_time(began)
-    record.conditions["machine"]["stolen by its host meanwhile"] = conditions.stolen_since(ticks)
-    record.write(LAST)
     return record
 
 

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from benchmarks.measured import Plan
 from benchmarks.record import Conditions
-from benchmarks.sections import BY_NAME
+from benchmarks.sections import Part
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -67,22 +67,23 @@ def before(plan: Plan, asked: Sequence[str]) -> Conditions:
     }
 
 
-def after(plan: Plan, asked: Sequence[str]) -> Conditions:
-    """What can be known once the servers and environments are there.
+def after(plan: Plan, part: Part, known: Conditions) -> Conditions:
+    """What can be known once a part has seen to it that its servers and environments are there.
 
     Args:
-        asked: names of sections; the peers' servers and versions belong to `drain`.
+        part: the peers' servers and versions belong to `drain`.
+        known: what earlier parts have found, which isn't asked again.
     """
-    found: Conditions = {}
-    several = any(BY_NAME[name].servers for name in asked)
-    for name in [OWN, *(other for other in plan.servers if several and other != OWN)]:
-        found[f"server {name}"] = _tried(lambda name=name: _mysql(name))  # type: ignore[misc]
-    if "drain" in asked:
-        found["PostgreSQL"] = _tried(_postgres)
-        found["Redis"] = _tried(lambda: _redis(synced=False))
-        found["Redis, `.synced`"] = _tried(lambda: _redis(synced=True))
-        found["peers"] = _tried(lambda: _peers(plan.folder / "venvs"))
-    return found
+    server = part.server or OWN
+    finders = {f"server {server}": lambda: _mysql(server)}
+    if part.section.name == "drain":
+        finders |= {
+            "PostgreSQL": _postgres,
+            "Redis": lambda: _redis(synced=False),
+            "Redis, `.synced`": lambda: _redis(synced=True),
+            "peers": lambda: _peers(plan.folder / "venvs"),
+        }
+    return {group: _tried(find) for group, find in finders.items() if group not in known}
 
 
 def stolen() -> tuple[int, int]:
