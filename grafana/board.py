@@ -158,9 +158,8 @@ def marks() -> list[Json]:
         _annotation(
             "Alerts",
             "red",
-            'ALERTS{alertname=~"Qd.*", alertstate="firing", job=~"$job|"}',
+            'max by (alertname) (ALERTS{alertname=~"Qd.*", alertstate="firing", job=~"$job|"})',
             "{{alertname}}",
-            textFormat="{{queue}} {{instance}}",
         ),
     ]
 

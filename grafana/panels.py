@@ -277,7 +277,7 @@ def table(
     columns: Mapping[str, str],
     hidden: Sequence[str] = (),
     sort_by: str,
-    height: int = 8,
+    height: int = 6,
     unit: str = "short",
     overrides: Sequence[Json] = (),
 ) -> Panel:

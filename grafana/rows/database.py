@@ -36,7 +36,7 @@ PANELS = (
     lines(
         "Claim time",
         "One claim of any size, COMMIT included, an empty one too. It should be flat whatever the backlog; if it "
-        "climbs, the database is busy or a transaction somewhere is held open for long.",
+        "climbs, the database is busy or a transaction somewhere is held open for long. On a logarithmic axis.",
         *[Query(quantile(which, "qd_claim_duration_seconds"), name) for which, name in QUANTILES],
         unit="s",
         logarithmic=True,
@@ -58,8 +58,8 @@ PANELS = (
     ),
     lines(
         "What a job costs the database",
-        "Statements and commits per claimed job: about 4 statements one at a time, far under 1 in batches. A gap: "
-        "under 6 jobs a minute, where it is idle looks that count.",
+        "Statements and commits per claimed job: about 4 statements one at a time, far under 1 in batches. Where "
+        "few jobs come, it is mostly looks for work; a gap: under 6 jobs a minute.",
         Query(_per_job(STATEMENTS), "statements"),
         Query(_per_job(COMMITS), "commits"),
         width=12,
