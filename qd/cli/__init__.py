@@ -1,4 +1,4 @@
-"""The command line: verbs over the store's protocol, no SQL and no threads of their own.
+"""The command line: verbs over the store's protocol, no SQL and no threads of their own (but `watch`'s).
 
 One file per group of verbs, each loaded only when it is called; `ending` maps errors to exit
 codes, `terminal` is all that writes. May import: everything below.

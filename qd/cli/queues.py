@@ -28,7 +28,7 @@ def queues() -> None:
 @pass_cli
 def list_queues(cli: Cli, as_json: bool, limit: int, after: str | None) -> None:
     """List queues by name, with their counts."""
-    picture = look(cli)
+    picture = look(cli, cli.store)
     later = [depth for depth in picture.depths if after is None or depth.queue > after]
     page, following = paging.page(later, limit, lambda depth: depth.queue)
     if as_json:

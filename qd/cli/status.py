@@ -1,11 +1,10 @@
-"""`qd status`: queues, daemons and database at a glance, once or redrawn.
+"""`qd status`: queues, daemons and database at a glance; `--watch` stands in qd.cli.watch.
 
 May import: the modules of cli, the protocol's values.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +14,9 @@ import click
 from qd.cli import ending
 from qd.cli.context import Cli, pass_cli
 from qd.cli.shape import brief, daemon_json, depth_json
-from qd.cli.terminal import facts, rich_table, safe, show_json, table
+from qd.cli.terminal import facts, safe, show_json, table
 from qd.duration import duration, spell
-from qd.errors import StoreError
-from qd.store.protocol import DaemonRow, QueueDepth, ServerInfo
+from qd.store.protocol import DaemonRow, FullStore, QueueDepth, ServerInfo
 
 COUNTS = ("ready", "delayed", "reserved", "stale", "failed", "blocked")
 HEADERS = ("QUEUE", *(count.upper() for count in COUNTS), "OLDEST READY", "")
@@ -38,6 +36,7 @@ class Picture:
     server: ServerInfo
     place: str
     known: frozenset[str]
+    no_daemon = "no daemon takes jobs: none has been seen in the last 60 s, but for such as are stopping"
 
     def queue_rows(self, depths: Sequence[QueueDepth] | None = None) -> list[list[str]]:
         """The table of queues, or of some of them, cells safe for a terminal."""
@@ -84,68 +83,51 @@ DAEMON_HEADERS = ("DAEMON", "PID", "VERSION", "QUEUES", "SINCE")
 @click.option("--watch", is_flag=True, help="Draw it again and again, until Ctrl-C.")
 @click.option("--every", default="1s", show_default=True, metavar="DURATION", help="How often --watch draws.")
 @pass_cli
-def status(cli: Cli, as_json: bool, watch: bool, every: str) -> None:
+def status(cli: Cli, as_json: bool, watch: bool, every: str) -> int:
     """Queues, daemons and database at a glance."""
     if watch and as_json:
         raise click.UsageError("--watch draws for people; call --json as often as you like")
     if watch:
-        try:
-            _watch(cli, max(0.1, duration(every)))
-        except ValueError as error:
-            raise click.BadParameter(str(error), param_hint="--every") from error
-        return
-    picture = look(cli)
+        return _watch(cli, every)
+    picture = look(cli, cli.store)
     if as_json:
         show_json(picture.as_json())
-        return
+    else:
+        show(picture)
+    return ending.DONE
+
+
+def _watch(cli: Cli, every: str) -> int:
+    from qd.cli.watch import watch
+
+    try:
+        seconds = duration(every)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--every") from error
+    return watch(cli, max(0.1, seconds))
+
+
+def show(picture: Picture) -> None:
+    """Writes a picture: tables for people."""
     table(HEADERS, picture.queue_rows(), right=RIGHT)
     click.echo()
     if picture.daemons:
         table(DAEMON_HEADERS, picture.daemon_rows())
     else:
-        click.echo("no daemon takes jobs: none has been seen in the last 60 s, but for such as are stopping")
+        click.echo(picture.no_daemon)
     click.echo()
     facts([("database", f"{picture.server.server} at {picture.place}")])
 
 
-def look(cli: Cli) -> Picture:
+def look(cli: Cli, store: FullStore) -> Picture:
     """Asks the database once; configured queues without rows are there with zeros."""
-    depths = {depth.queue: depth for depth in cli.store.depths()}
+    depths = {depth.queue: depth for depth in store.depths()}
     for queue in cli.config.queues:
         depths.setdefault(queue, QueueDepth(queue))
     return Picture(
         [depths[name] for name in sorted(depths)],
-        cli.store.daemons(),
+        store.daemons(),
         cli.database.info(),
         cli.config.database.place,
         frozenset(cli.config.queues),
-    )
-
-
-def _watch(cli: Cli, every: float) -> None:
-    from rich.console import Console, Group
-    from rich.live import Live
-    from rich.text import Text
-
-    console = Console()
-    if not console.is_terminal or console.is_dumb_terminal:  # no picture can stand in another's place there
-        while True:
-            console.print(_drawn(cli, Group, Text))
-            time.sleep(every)
-    with Live(Text("..."), screen=True, auto_refresh=False) as live:
-        while True:
-            live.update(_drawn(cli, Group, Text), refresh=True)
-            time.sleep(every)
-
-
-def _drawn(cli: Cli, group: Any, text: Any) -> Any:
-    """One picture; a database that is away is said in its place, and the watch goes on."""
-    try:
-        picture = look(cli)
-    except StoreError as error:
-        return text(ending.message(error))
-    return group(
-        rich_table(HEADERS, picture.queue_rows(), RIGHT),
-        rich_table(DAEMON_HEADERS, picture.daemon_rows()),
-        text(safe(f"{picture.server.server} at {picture.place}")),
     )
