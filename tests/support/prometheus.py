@@ -103,7 +103,8 @@ class Prometheus(HttpProgram):
 
     def wait_scraped(self, within: float = 30.0) -> None:
         """Waits until every target was scraped and answered."""
-        wait_for(lambda: all(self.up().values()), within, f"every target to be up: {self.up()}")
+        wanted = {one["targets"][0] for one in self._config["scrape_configs"][0]["static_configs"]}
+        wait_for(lambda: wanted == {name for name, well in self.up().items() if well}, within, f"{wanted} to be up")
 
     def up(self) -> dict[str, bool]:
         """The targets by their address, and whether their last scrape went well."""
