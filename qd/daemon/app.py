@@ -19,7 +19,7 @@ from functools import partial
 
 from qd.clock import monotonic
 from qd.config import load_handlers, remarks
-from qd.config.model import Config
+from qd.config.model import Config, LogConfig
 from qd.daemon.engine import Engine
 from qd.daemon.engines import Engines, Setup
 from qd.daemon.http import HttpServer, Route, daemon_routes
@@ -36,6 +36,7 @@ from qd.errors import ConfigError, HandlerError, QdError, SetupWrong, StoreError
 from qd.events import DaemonFailed, DaemonReady, DaemonStarted, Events, Listener, Problem
 from qd.executors.environment import scrub
 from qd.log import LogListener, setup_logging
+from qd.log.lines import choose
 from qd.metrics import Metrics
 from qd.pulse import Pulse
 from qd.registry import Registry
@@ -74,9 +75,19 @@ def run(path: str | None) -> int:
         source = Source(path)
         config = source.read()
     except ConfigError as error:
-        print(*error.problems, sep="\n", file=sys.stderr)
+        _refuse(error)
         return EX_CONFIG
     return serve(source, config)
+
+
+def _refuse(error: ConfigError) -> None:
+    """Says why there is no configuration, and so no log yet: a line for each problem, with its level in the journal."""
+    if choose("auto", 2) != "journal":
+        print(*error.problems, sep="\n", file=sys.stderr)
+        return
+    log = LogListener(LogConfig())
+    for problem in error.problems:
+        log(DaemonFailed(where="configuration", error=problem))
 
 
 def serve(source: ConfigSource, config: Config, *listeners: Listener, hold: Hold = lambda address: None) -> int:
@@ -220,8 +231,8 @@ class Daemon:
     def _supervised(self, setup: Setup) -> Supervisor:
         notifier, events, wake = self._notifier, self._events, self._signals.wake
         reloads = Reloads(setup, self._prepare, self._apply, notifier, events, wake, self._after_reload)
-        watchdog = Watchdog(notifier, self._proof, events, notifier.watchdog_usec / 1e6)
         show = partial(show_stacks, self._log)
+        watchdog = Watchdog(notifier, self._proof, events, notifier.watchdog_usec / 1e6, show)
         return Supervisor(self._signals, notifier, self._engines, reloads, watchdog, self._pulse, events, show)
 
     def _remark(self, config: Config) -> None:

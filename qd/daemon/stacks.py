@@ -1,4 +1,4 @@
-"""SIGQUIT: where every thread is right now, one log line each.
+"""SIGQUIT, and a loop that hangs: where every thread is right now, one log line each.
 
 Done by the main loop with the interpreter's lock held: `faulthandler.register` walks the frames of
 running threads without it and has crashed a busy daemon. May import: log.

@@ -18,6 +18,7 @@ from qd.daemon.signals import RELOAD, SHOW_STACKS, STOPS, Signals
 from qd.daemon.stop import BOUND, Stop
 from qd.daemon.watchdog import Watchdog
 from qd.events import DaemonFailed, DaemonStopped, DaemonStopping, Events
+from qd.metrics.depths import DepthSnapshot
 from qd.pulse import Pulse
 
 PATIENCE = 10.0
@@ -119,9 +120,24 @@ class Supervisor:
         words = [ready or "ready"]
         if running or ready is None:
             words.append(_jobs(running))
+        if ready is None:
+            words += _rows(self._engines.depths())
         if draining and self.stop is None:
             words.append("an earlier configuration still drains")
+        if not self._engines.last_reload_successful():
+            words.append("the last reload was refused")
         return ", ".join(words)
+
+
+def _rows(counted: DepthSnapshot) -> list[str]:
+    """What the last count of the rows found, if that wasn't long ago."""
+    if not counted.fresh():
+        return []
+    waiting, stale, failed = (
+        sum(getattr(row, state) for row in counted.rows) for state in ("ready", "stale", "failed")
+    )
+    found = [(waiting, "waiting"), (stale, "stale"), (failed, "dead letters" if failed > 1 else "dead letter")]
+    return [f"{count:,} {name}" for count, name in found if count or name == "waiting"]
 
 
 def _jobs(running: int) -> str:

@@ -52,10 +52,13 @@ class Watchdog:
 
     Args:
         period: seconds after which systemd gives up on us; 0: it doesn't wait.
+        show_stacks: says where each thread is; what systemd's SIGABRT leaves knows no thread by its name.
     """
 
-    def __init__(self, notifier: Notifier, proof: Proof, events: Events, period: float) -> None:
-        self._notifier, self._proof, self._events = notifier, proof, events
+    def __init__(
+        self, notifier: Notifier, proof: Proof, events: Events, period: float, show_stacks: Callable[[], None]
+    ) -> None:
+        self._notifier, self._proof, self._events, self._show_stacks = notifier, proof, events, show_stacks
         self._feeds = period > 0
         # A third of the period, at most 10 a second, never over a half.
         self._interval = min(max(0.1, period / 3), period / 2) if self._feeds else UNWATCHED
@@ -79,6 +82,7 @@ class Watchdog:
         elif not self._withheld:
             self._withheld = True
             self._events.publish(WatchdogWithheld(loop=worst.loop, overdue=round(worst.seconds, 3)))
+            self._show_stacks()
 
     def _feed(self) -> None:
         if self._feeds:

@@ -58,7 +58,7 @@ class Bench:
             setup, lambda old, say: setup_of(self.config), lambda old, new: engines.start(new),
             self.told.notifier(), self.heard.events, self.signals.wake, self.told.ready,
         )  # fmt: skip
-        watchdog = Watchdog(self.told.notifier(), Proof(list), self.heard.events, 0.0)
+        watchdog = Watchdog(self.told.notifier(), Proof(list), self.heard.events, 0.0, lambda: None)
         self.supervisor = Supervisor(
             cast(Signals, self.signals), self.told.notifier(), engines, self.reloads, watchdog, self.pulse,
             self.heard.events, lambda: self.shown.append(1),
