@@ -1,14 +1,15 @@
 # What a newcomer and CI run. Everything stays in this folder (.venv, var) but for packages of the
 # distribution, which are installed only as root and said in one line.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-mysql test test-servers chaos outages bench lint format types ci clean
+.PHONY: help install uninstall demo demo-mysql test test-servers chaos outages bench lint format types ci clean
 .NOTPARALLEL:
 
 export DIR PYTHON
+export DESTDIR PREFIX BINDIR LIBDIR PROGRAM
 # where distributions keep servers, which a plain user's PATH lacks
 export PATH := $(PATH):/usr/sbin:/usr/local/sbin
 PY := .venv/bin/python
-CODE := qd grafana tests benchmarks setup.py
+CODE := qd grafana systemd tests benchmarks setup.py
 
 help:  ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## *\(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target what; do printf '%-20s %s\n' "$$target" "$$what"; done
@@ -63,6 +64,12 @@ types:  ## mypy --strict
 
 ci:  ## what CI runs: lint, types and all tests, with nothing skipped for want of a server
 	@.ci/run
+
+install:  ## qd under systemd, as root: program, units, user (PREFIX=/opt/qd DESTDIR= BINDIR= LIBDIR= PROGRAM=no)
+	@systemd/install.sh
+
+uninstall:  ## take that away again; configuration, passwords, drop-ins and tables stay
+	@systemd/uninstall.sh
 
 clean:  ## remove .venv, var and what tools left behind
 	rm -rf .venv var build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

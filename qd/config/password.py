@@ -16,11 +16,14 @@ from qd.errors import ConfigError
 CREDENTIAL = "qd.db-password"
 """The systemd credential (LoadCredential=) that counts where the configuration names no password."""
 
+STORE = Path("/etc/credstore")
+"""Where systemd takes it from for the shipped units; root's command line finds it there, others may not look."""
+
 _LONGEST = 65536
 
 
 def read_password(database: DatabaseConfig, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The password: `password`, else the content of `password_file`, else the systemd credential.
+    """The password: `password`, else the content of `password_file`, else the systemd credential, else that in STORE.
 
     A file's one line break at its end is dropped; all else counts, blanks too.
 
@@ -39,11 +42,19 @@ def read_password(database: DatabaseConfig, environ: Mapping[str, str] = os.envi
         return str(database.password)
     if database.password_file is not None:
         return _content(Path(database.password_file), database, "")
-    folder = environ.get("CREDENTIALS_DIRECTORY")
-    credential = Path(folder) / CREDENTIAL if folder else None
-    if credential is None or not os.path.lexists(credential):
+    credential = _credential(environ.get("CREDENTIALS_DIRECTORY"))
+    if credential is None:
         return None
     return _content(credential, database, f"the systemd credential {CREDENTIAL}: ")
+
+
+def _credential(folder: str | None) -> Path | None:
+    """The one that systemd gave this process, or the one that it gives the daemon, if this process may read it."""
+    if folder:
+        given = Path(folder) / CREDENTIAL
+        return given if os.path.lexists(given) else None
+    stored = STORE / CREDENTIAL
+    return stored if os.access(stored, os.R_OK) else None
 
 
 def _at_once(file: str, flags: int) -> int:

@@ -16,6 +16,8 @@ from tests.support.mariadb import MariaDB
 from tests.support.missing import without
 from tests.support.prometheus import Prometheus
 from tests.support.server import Server, ServerMissing
+from tests.support.systemd import Machine, boot
+from tests.support.unit import Unit, machine_with_qd
 
 
 @pytest.fixture
@@ -87,3 +89,32 @@ def alertmanager(folder: Path) -> Iterator[Callable[[Mapping[str, Any]], Alertma
     yield start
     for server in servers:
         server.stop()
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Machine]:
+    """A machine with a real systemd and qd's units, for the tests of a file."""
+    try:
+        machine = boot()
+    except ServerMissing as missing:
+        without(missing)
+    try:
+        yield machine_with_qd(machine)
+    finally:
+        machine.end()
+
+
+@pytest.fixture
+def unit(machine: Machine, folder: Path, mariadb: Server) -> Iterator[Callable[..., Unit]]:
+    """Makes `qd@NAME` of that machine; the server is the shared one unless it is given."""
+    units: list[Unit] = []
+
+    def make(name: str, server: Server = mariadb) -> Unit:
+        own = folder / name
+        own.mkdir()
+        units.append(Unit(machine, name, own, server, server.new_database()))
+        return units[-1]
+
+    yield make
+    for one in units:
+        one.end()

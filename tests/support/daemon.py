@@ -27,6 +27,19 @@ START = 30.0
 HANDLERS = "tests.acceptance.daemon_handlers"
 
 
+def get(port: int, path: str) -> tuple[int, str]:
+    """Status and text of a daemon's page; (0, error) where there is no answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    except OSError as error:
+        return 0, str(error)
+    finally:
+        connection.close()
+
+
 class NotifySocket:
     """What the daemon told systemd: (monotonic seconds, datagram) in order."""
 
@@ -235,15 +248,7 @@ class Daemon:
 
     def get(self, path: str, port: int | None = None) -> tuple[int, str]:
         """Status and text of a page; (0, error) where there is no answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", port or self.qd.port, timeout=5)
-        try:
-            connection.request("GET", path)
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode()
-        except OSError as error:
-            return 0, str(error)
-        finally:
-            connection.close()
+        return get(port or self.qd.port, path)
 
     def metric(self, series: str) -> float | None:
         """The value of one series, as it is written on the page; None where there is none."""

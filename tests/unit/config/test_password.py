@@ -48,8 +48,19 @@ def test_a_named_file_comes_before_the_credential_and_without_either_there_is_no
     assert read_password(DatabaseConfig(password_file=str(tmp_path / "file")), environ) == "file"
     assert read_password(DatabaseConfig(), environ) == "credential"
     assert read_password(DatabaseConfig(), {"CREDENTIALS_DIRECTORY": str(tmp_path / "none")}) is None
-    assert read_password(DatabaseConfig(), {}) is None
     assert read_password(DatabaseConfig(driver="sqlite"), environ) is None
+
+
+def test_where_systemd_gives_none_what_it_would_give_the_daemon_counts_for_who_may_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qd.config.password.STORE", tmp_path)
+    assert read_password(DatabaseConfig(), {}) is None
+    (tmp_path / "qd.db-password").write_text("stored\n")
+    assert read_password(DatabaseConfig(), {}) == "stored"
+    assert read_password(DatabaseConfig(), {"CREDENTIALS_DIRECTORY": str(tmp_path / "none")}) is None
+    monkeypatch.setattr("os.access", lambda *_: False)  # root may read all
+    assert read_password(DatabaseConfig(), {}) is None
 
 
 @pytest.mark.parametrize(

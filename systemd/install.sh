@@ -1,0 +1,96 @@
+#!/bin/sh
+# `make install`: puts qd under systemd. What is yours stays as it is: configuration, passwords, drop-ins, packages
+# of handlers in the program's environment. Run again it upgrades. Environment:
+#   DESTDIR  a folder that stands for /, for who makes packages: any user's, and nothing of this system is touched
+#   PREFIX   the program's own virtual environment (/opt/qd); the units call PREFIX/bin/qd
+#   BINDIR   where the command `qd` goes (/usr/local/bin)
+#   LIBDIR   of systemd/system, sysusers.d, tmpfiles.d (/usr/local/lib)
+#   PROGRAM  no: all but the program, where that comes another way
+#   PYTHON   the Python to make the environment with (python3)
+set -eu
+cd "$(dirname "$0")/.."
+umask 022
+. systemd/places.sh
+
+fail() {
+  echo "qd: $*" >&2
+  exit 1
+}
+
+for place in "$PREFIX" "$BINDIR" "$LIBDIR"; do
+  case $place in
+    *[!A-Za-z0-9/_.+-]*) fail "'$place': a unit can name only folders of letters, digits and / _ . + -" ;;
+    /?*) ;;
+    *) fail "'$place' must be an absolute path" ;;
+  esac
+done
+[ -n "$DESTDIR" ] || [ "$(id -u)" = 0 ] ||
+  fail "make install writes to $PREFIX, $LIBDIR and /etc/qd: run it as root, or give it DESTDIR=/some/folder"
+
+put() { # FILE TARGET: as the units need it, readable by all
+  mkdir -p "$DESTDIR${2%/*}"
+  sed "s|/opt/qd/|$PREFIX/|g" "$1" >"$DESTDIR$2.new"
+  chmod 644 "$DESTDIR$2.new"
+  mv "$DESTDIR$2.new" "$DESTDIR$2"
+}
+
+program() {
+  at=$DESTDIR$PREFIX
+  [ -z "$(ls -A "$at" 2>/dev/null)" ] || [ -e "$at/pyvenv.cfg" ] ||
+    fail "$at holds something else: PREFIX is a folder for qd's program alone, like /opt/qd"
+  .ci/python "$PYTHON" >/dev/null
+  "$at/bin/python" -m pip --version >/dev/null 2>&1 || "$PYTHON" -m venv "$at"
+  sources=$(mktemp -d)
+  trap 'rm -rf "$sources"' EXIT
+  cp -R qd setup.py pyproject.toml README.md LICENSE "$sources" # a build would leave its own behind here
+  "$at/bin/python" systemd/program.py before
+  "$at/bin/python" -m pip install --quiet --disable-pip-version-check --use-pep517 --upgrade "$sources" ||
+    fail "pip could not install: see its words above (it needs a package index, directly or by pip's own settings)"
+  "$at/bin/python" systemd/program.py after
+  [ -z "$DESTDIR" ] || grep -rlIF "$at" "$at/bin" "$at/pyvenv.cfg" | xargs sed -i "s|$at|$PREFIX|g"
+}
+
+if [ "$PROGRAM" != no ]; then
+  program
+  command=$DESTDIR$BINDIR/qd
+  mkdir -p "$DESTDIR$BINDIR"
+  if [ ! -e "$command" ] && [ ! -L "$command" ]; then
+    ln -s "$PREFIX/bin/qd" "$command"
+  elif [ "$(readlink "$command")" != "$PREFIX/bin/qd" ]; then
+    echo "qd: $command is there already and stays; qd's own is $PREFIX/bin/qd"
+  fi
+fi
+
+for unit in $UNITS; do put "systemd/$unit" "$LIBDIR/systemd/system/$unit"; done
+put systemd/sysusers.d/qd.conf "$LIBDIR/sysusers.d/qd.conf"
+put systemd/tmpfiles.d/qd.conf "$LIBDIR/tmpfiles.d/qd.conf"
+put systemd/qd.service.d/jobs.conf.example "$DOCDIR/jobs.conf.example"
+put config/qd.yaml "$DOCDIR/qd.yaml"
+put docs/grants.sql "$DOCDIR/grants.sql"
+mkdir -p "$DESTDIR/etc/qd"
+
+if [ -z "$DESTDIR" ]; then
+  systemd-sysusers "$LIBDIR/sysusers.d/qd.conf"
+  systemd-tmpfiles --create "$LIBDIR/tmpfiles.d/qd.conf"
+  [ -d /etc/credstore ] || install -d -m 700 /etc/credstore
+  [ ! -d /run/systemd/system ] || systemctl daemon-reload
+fi
+if [ ! -e "$DESTDIR/etc/qd/qd.yaml" ]; then # the password is a credential, see qd.service
+  sed '/^  password: /d' config/qd.minimal.yaml >"$DESTDIR/etc/qd/qd.yaml"
+  chmod 640 "$DESTDIR/etc/qd/qd.yaml"
+  [ -n "$DESTDIR" ] || chgrp qd /etc/qd/qd.yaml
+fi
+
+echo "qd: installed $([ "$PROGRAM" = no ] || echo "$PREFIX, ")$LIBDIR/systemd/system/qd.service${DESTDIR:+, in $DESTDIR}"
+[ -z "$DESTDIR" ] || exit 0
+for unit in $UNITS; do
+  [ ! -e "/etc/systemd/system/$unit" ] ||
+    echo "qd: /etc/systemd/system/$unit counts instead of the new one: move it away, keep your changes in a drop-in"
+done
+running=$(systemctl list-units --plain --no-legend --state=active 'qd.service' 'qd@*.service' 2>/dev/null | cut -d' ' -f1)
+if [ -n "$running" ]; then
+  echo "qd: next: systemctl restart $(echo $running) (running jobs may end within shutdown.grace)"
+else
+  echo "qd: next: the password into /etc/credstore/qd.db-password, your handlers into /etc/qd/qd.yaml, qd migrate,"
+  echo "qd:       qd check, systemctl enable --now qd; docs/operations.md has each step"
+fi

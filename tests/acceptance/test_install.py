@@ -1,0 +1,153 @@
+"""`make install` and `make uninstall` into a folder, as a plain user: what goes where, and what stays yours."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.server import ROOT
+
+NOBODY = 65534
+PARTS = (".ci", "Makefile", "systemd", "config", "docs", "qd", "setup.py", "pyproject.toml", "README.md", "LICENSE")
+LIB = "usr/local/lib/systemd/system"
+
+
+class Checkout:
+    """A checkout of a plain user's, and a folder that stands for /."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.tree = folder / "checkout", folder / "tree"
+        skipped = shutil.ignore_patterns("__pycache__")
+        for name in PARTS:
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, self.folder / name, ignore=skipped)
+            else:
+                shutil.copy(ROOT / name, self.folder / name)
+        if os.getuid() == 0:
+            for path in (folder, *folder.rglob("*")):
+                os.chown(path, NOBODY, NOBODY)
+
+    def make(self, target: str, umask: int = 0o022, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Runs make as that user; as ourselves where it installs the program, for the sake of pip's cache."""
+        plain = os.getuid() == 0 and variables.get("PROGRAM") != "yes"
+        as_user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if plain else {}
+        env = {**os.environ, **({"HOME": "/nonexistent"} if plain else {})}
+        argv = ["make", "--no-print-directory", target, *(f"{name}={value}" for name, value in variables.items())]
+        return subprocess.run(
+            argv, cwd=self.folder, env=env, umask=umask, capture_output=True, text=True, timeout=300, **as_user
+        )  # type: ignore[call-overload, no-any-return]
+
+    def install(self, **variables: str) -> str:
+        """Installs into the tree; what it said."""
+        done = self.make("install", **{"DESTDIR": str(self.tree), "PROGRAM": "no", **variables})
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def uninstall(self) -> str:
+        """The opposite; what it said."""
+        done = self.make("uninstall", DESTDIR=str(self.tree))
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def files(self) -> set[str]:
+        """What lies in the tree."""
+        return {str(path.relative_to(self.tree)) for path in self.tree.rglob("*") if not path.is_dir()}
+
+
+@pytest.fixture
+def checkout(folder: Path) -> Iterator[Checkout]:
+    yield Checkout(folder)
+
+
+UNITS = {f"{LIB}/{name}" for name in ("qd.service", "qd@.service", "qd.target")}
+PLACED = UNITS | {
+    "usr/local/lib/sysusers.d/qd.conf", "usr/local/lib/tmpfiles.d/qd.conf", "usr/local/share/doc/qd/qd.yaml",
+    "usr/local/share/doc/qd/grants.sql", "usr/local/share/doc/qd/jobs.conf.example",
+}  # fmt: skip
+CONFIGURATION = "etc/qd/qd.yaml"
+
+
+def test_each_file_lies_where_systemd_looks_and_can_be_read_by_all(checkout: Checkout) -> None:
+    done = checkout.make("install", 0o077, DESTDIR=str(checkout.tree), PROGRAM="no")
+    assert done.returncode == 0, done.stderr
+    assert checkout.files() == PLACED | {CONFIGURATION}
+    assert {(checkout.tree / name).stat().st_mode & 0o777 for name in PLACED} == {0o644}
+    folders = {path.stat().st_mode & 0o777 for path in checkout.tree.rglob("*") if path.is_dir()}
+    assert folders == {0o755}
+    for name in UNITS:
+        assert (checkout.tree / name).read_bytes() == (ROOT / "systemd" / Path(name).name).read_bytes()
+
+
+def test_other_places_are_named_in_the_units(checkout: Checkout) -> None:
+    checkout.install(PREFIX="/srv/qd", LIBDIR="/usr/lib", BINDIR="/usr/bin")
+    unit = (checkout.tree / "usr/lib/systemd/system/qd.service").read_text()
+    assert "ExecStart=/srv/qd/bin/qd --config /etc/qd/qd.yaml run\n" in unit and "/opt/qd" not in unit
+    assert "usr/share/doc/qd/qd.yaml" in checkout.files()
+
+
+def test_what_is_the_users_outlives_a_second_installation_and_the_removal(checkout: Checkout) -> None:
+    checkout.install()
+    own = {
+        CONFIGURATION: "queues: {default: {}}\n", "etc/qd/environment": "A=b\n", "etc/credstore/qd.db-password": "pw\n",
+        "etc/systemd/system/qd.service.d/jobs.conf": "[Service]\nUMask=0022\n", f"{LIB}/other.service": "[Unit]\n",
+        "usr/local/share/doc/qd/notes": "mine\n", "usr/local/bin/qd": "#!/bin/sh\n",
+    }  # fmt: skip
+    for name, text in own.items():
+        file = checkout.tree / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    (checkout.tree / f"{LIB}/qd.service").write_text("of an earlier version\n")
+    checkout.install()
+    assert checkout.files() == PLACED | set(own)
+    assert (checkout.tree / f"{LIB}/qd.service").read_bytes() == (ROOT / "systemd/qd.service").read_bytes()
+    for _ in range(2):
+        assert "yours and kept: /etc/qd, " in checkout.uninstall()
+        assert {name: (checkout.tree / name).read_text() for name in checkout.files()} == own
+
+
+def test_the_program_is_moved_to_its_place_and_goes_with_all_that_it_brought(checkout: Checkout) -> None:
+    before = {str(path) for path in checkout.folder.rglob("*")}
+    checkout.install(PROGRAM="yes")
+    assert {str(path) for path in checkout.folder.rglob("*")} == before
+    program = checkout.tree / "opt/qd"
+    assert (checkout.tree / "usr/local/bin/qd").readlink() == Path("/opt/qd/bin/qd")
+    assert (program / "bin/qd").read_text().startswith("#!/opt/qd/bin/python")
+    scripts = [path for path in (program / "bin").iterdir() if path.is_file() and not path.name.startswith("python")]
+    assert not [path for path in scripts if str(checkout.tree).encode() in path.read_bytes()]
+    run = [str(program / "bin/python"), "-m", "qd", "--version"]
+    assert subprocess.run(run, capture_output=True, text=True, timeout=60).stdout.startswith("qd, version ")
+    (program / "shop.py").write_text("import qd\n")
+    assert "/opt/qd with " in (said := checkout.uninstall()) and "opt/qd/shop.py" in said
+    left = subprocess.run([run[0], "-c", "import click, shop"], cwd=program, capture_output=True, text=True, timeout=60)
+    assert "No module named 'qd'" in left.stderr, "its packages stay while others may need them, qd itself goes"
+    (program / "shop.py").unlink()
+    checkout.uninstall()
+    assert checkout.files() == {CONFIGURATION} and not program.exists()
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"DESTDIR": ""}, "run it as root, or give it DESTDIR="),
+        ({"PREFIX": "opt/qd"}, "'opt/qd' must be an absolute path"),
+        ({"PREFIX": "/opt/my qd"}, "'/opt/my qd': a unit can name only folders of"),
+        ({"PREFIX": "/usr", "PROGRAM": "yes"}, "usr holds something else: PREFIX is a folder for qd's program alone"),
+        ({"PYTHON": "python2.6", "PROGRAM": "yes"}, "'python2.6' isn't there; install python3 (3.10 or newer)"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line_before_anything_is_written(
+    checkout: Checkout, variables: dict[str, str], words: str
+) -> None:
+    if os.getuid() == 0 or "DESTDIR" not in variables:
+        (checkout.tree / "usr/share").mkdir(parents=True)
+        os.chmod(checkout.tree, 0o777)
+        done = checkout.make("install", **{"DESTDIR": str(checkout.tree), "PROGRAM": "no", **variables})
+        complaint = [line for line in done.stderr.splitlines() if not line.startswith("make: ***")]
+        assert done.returncode != 0 and len(complaint) == 1, done.stderr
+        assert complaint[0].startswith("qd: ") and words in complaint[0]
+        assert checkout.files() == set()

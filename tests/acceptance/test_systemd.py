@@ -1,0 +1,252 @@
+"""The shipped units under a real systemd: start, status, reload, stop, ends, and what the journal shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.mariadb import MariaDB
+from tests.support.server import PASSWORD
+from tests.support.systemd import Machine
+from tests.support.unit import CREDENTIAL, Unit
+from tests.support.waiting import wait_for
+
+pytestmark = pytest.mark.server
+Units = Callable[..., Unit]
+
+HARD = {"modules": ["tests.acceptance.hard_handlers"]}
+
+
+def works(unit: Unit) -> int:
+    """A job of its is run; its id."""
+    (job,) = unit.enqueue("nap", seconds=0)
+    wait_for(lambda: unit.ran("end", job), 15, f"a job to run; {unit.said()}")
+    return job
+
+
+def dead_and_left_alone(unit: Unit, status: str) -> None:
+    """Failed with this status, and not about to be started again."""
+    shown = unit.machine.show(unit.name, "ActiveState", "SubState", "ExecMainStatus", "NRestarts")
+    assert shown == {"ActiveState": "failed", "SubState": "failed", "ExecMainStatus": status, "NRestarts": "0"}
+
+
+# ---------------------------------------------------------------------- start
+
+
+def test_a_start_is_over_when_it_works_and_the_status_shows_live_numbers(unit: Units) -> None:
+    mails = unit("mails")
+    mails.control("start")
+    assert mails.get("/readyz")[0] == 200
+    assert mails.value("StatusText") == "ready, 0 jobs running, 0 waiting"
+    mails.enqueue("nap", 5, seconds=14)
+    mails.enqueue("nap", 2, queue="unknown", seconds=0)
+    wait_for(lambda: mails.value("StatusText") == "ready, 2 jobs running, 5 waiting", 12, "the numbers")
+    assert 'Status: "ready, 2 jobs running, 5 waiting"' in mails.control("status")
+
+
+def test_the_password_is_the_credential_and_is_shown_nowhere(unit: Units, own_mariadb: Callable[..., MariaDB]) -> None:
+    server = own_mariadb()
+    secret = unit("secret", server)
+    secret.control("start")
+    works(secret)
+    server.stop()
+    wait_for(lambda: secret.lines("database.lost"), 15, "the outage")
+    server.start()
+    works(secret)  # with connections that were made after the start
+    pid = secret.pid()
+    assert PASSWORD not in secret.machine.sh(f"cat {secret.configuration} /proc/{pid}/environ /proc/{pid}/cmdline")
+    assert PASSWORD not in secret.said() + secret.control("show")
+    shown = secret.machine.sh(f"stat -c %a:%U {CREDENTIAL}; su -s /bin/sh qd -c 'cat {CREDENTIAL}' || true")
+    assert shown.startswith("600:root\n") and "Permission denied" in shown
+    assert PASSWORD not in secret.machine.sh("grep -r . /var/lib/qd || true")
+
+
+def test_without_its_password_it_ends_as_wrong_and_says_what_to_do(unit: Units) -> None:
+    poor = unit("poor")
+    poor.drop_in("password", LoadCredential="")
+    poor.control("start", check=False)
+    dead_and_left_alone(poor, "78")
+    (line,) = poor.lines("daemon.failed")
+    assert "using password: NO" in line.text and line.priority == 3
+
+
+def test_a_wrong_configuration_ends_as_failed_with_78_and_is_not_started_again(unit: Units) -> None:
+    wrong = unit("wrong")
+    wrong.write(poll={"min": "never"})
+    assert "failed" in wrong.control("start", check=False)
+    dead_and_left_alone(wrong, "78")
+    (line,) = wrong.lines("daemon.failed")
+    assert f"{wrong.configuration}:1: poll.min: " in line.text and line.priority == 3
+    wrong.write(poll={"min": "10ms"})
+    wrong.control("start")
+    works(wrong)
+
+
+@pytest.mark.parametrize("fault", ["module", "schema", "port"])
+def test_what_cannot_work_is_never_called_started(unit: Units, fault: str) -> None:
+    broken = unit(f"broken-{fault}")
+    if fault == "module":
+        broken.write(handlers={"modules": ["there.is.none"]})
+    elif fault == "schema":
+        broken.sql("DROP TABLE qd_jobs")
+    else:
+        taken = unit("taken")
+        taken.control("start")
+        broken.write(http=taken.config["http"])
+    broken.control("start", "--no-block")
+    (line, *_) = wait_for(lambda: broken.lines("daemon.failed"), 15, "its reason")
+    assert line.priority == 3 and "\n" not in line.text
+    assert not [line for line in broken.journal() if line.text.startswith("Started")]
+    if fault == "port":  # somebody else may give it back
+        wait_for(lambda: int(broken.value("NRestarts")) >= 1, 10, "another try")
+    else:
+        broken.wait_state("failed")
+        dead_and_left_alone(broken, "78")
+
+
+def test_a_database_that_is_away_at_the_start_is_waited_for(unit: Units, own_mariadb: Callable[..., MariaDB]) -> None:
+    server = own_mariadb()
+    early = unit("early", server)
+    server.stop()
+    early.control("start")
+    assert "waiting for database" in early.value("StatusText")
+    assert early.get("/readyz")[0] == 503 and early.get("/livez")[0] == 200
+    server.start()
+    works(early)
+    wait_for(lambda: early.value("StatusText").startswith("ready"), 10, "the status")
+    assert early.value("NRestarts") == "0"
+
+
+# ---------------------------------------------------------------------- reload
+
+
+def test_a_reload_is_applied_or_refused_and_who_asked_for_it_is_told(unit: Units) -> None:
+    changing = unit("changing")
+    changing.control("start")
+    pid = changing.pid()
+    changing.write(workers=[{"queues": ["default"], "threads": 1}])
+    changing.control("reload")
+    (applied,) = wait_for(lambda: changing.lines("daemon.reload_applied"), 5, "its line")
+    assert "changed=workers" in applied.text and applied.priority == 6
+    changing.write(workers=[{"queues": ["nowhere"]}])
+    assert "failed" in changing.control("reload", check=False)
+    (refused,) = changing.lines("daemon.reload_refused")
+    assert "workers[0].queues" in refused.text and refused.priority == 3
+    assert changing.value("StatusText").startswith("reload refused: ")
+    still = "ready, 0 jobs running, 0 waiting, the last reload was refused"
+    wait_for(lambda: changing.value("StatusText") == still, 10, "the status that stays")
+    assert changing.pid() == pid and changing.value("ActiveState") == "active"
+    works(changing)
+
+
+# ---------------------------------------------------------------------- the journal
+
+
+def test_the_journal_has_a_level_and_one_line_for_each_event(unit: Units) -> None:
+    telling = unit("telling")
+    telling.write(log={"jobs": "all"}, queues={"default": {"max_attempts": 1}}, handlers=HARD)
+    telling.control("start")
+    telling.enqueue("longer_later", seconds=[0], raises=True)
+    telling.enqueue("no_such_type")
+    works(telling)
+    wait_for(lambda: telling.lines("job.dead_lettered"), 10, "the dead letter")
+    levels = {"daemon.ready": 6, "job.succeeded": 6, "job.type_unknown": 4, "job.failed": 4, "job.dead_lettered": 3}
+    for event, level in levels.items():
+        assert {line.priority for line in telling.lines(event)} == {level}, event
+        assert all(line.text.startswith("event=") and "\n" not in line.text for line in telling.lines(event))
+    assert len(telling.lines("job.dead_lettered")) == 1
+    pid = telling.pid()
+    warned = [line.text for line in telling.journal("--priority=warning") if line.pid == pid]
+    assert {text.split()[0] for text in warned} == {
+        "event=job.failed", "event=job.dead_lettered", "event=job.type_unknown"
+    }  # fmt: skip
+    assert {line.fields["SYSLOG_IDENTIFIER"] for line in telling.journal() if line.pid == pid} == {"qd"}
+    telling.kill("QUIT")
+    wait_for(lambda: any("MainThread" in line.text for line in telling.lines("daemon.stack_shown")), 5, "the stacks")
+
+
+# ---------------------------------------------------------------------- stop
+
+
+def test_a_stop_lets_jobs_end_and_hands_back_what_does_not(unit: Units) -> None:
+    draining = unit("draining")
+    draining.write(shutdown={"grace": "3s"})
+    draining.control("start")
+    short, long = draining.enqueue("nap", seconds=1.5), draining.enqueue("nap", seconds=60)
+    wait_for(lambda: len(draining.ran("start")) == 2, 10, "both to run")
+    draining.control("stop", "--no-block")
+    wait_for(lambda: draining.value("StatusText").startswith("stopping, "), 5, "the status")
+    draining.wait_state("inactive")
+    assert draining.ran("end") == short and draining.ran("cut") == long
+    assert draining.machine.show(draining.name, "Result", "ExecMainStatus") == {
+        "Result": "success",
+        "ExecMainStatus": "0",
+    }
+    assert draining.sql("SELECT id, lane, attempts FROM qd_jobs WHERE type = 'nap'") == [(long[0], 0, 0)]
+
+
+def test_a_grace_beyond_the_units_time_is_granted(unit: Units) -> None:
+    patient = unit("patient")
+    patient.write(shutdown={"grace": "10s"})
+    patient.drop_in("hasty", TimeoutStopSec="1s")
+    patient.control("start")
+    (job,) = patient.enqueue("nap", seconds=3)
+    wait_for(lambda: patient.ran("start", job), 10, "the job")
+    patient.control("stop")
+    assert patient.ran("end", job) and patient.value("Result") == "success"
+
+
+def test_children_die_with_the_unit_however_it_ends(unit: Units) -> None:
+    parent = unit("parent")
+    parent.write(handlers={**HARD, "commands": {"sit": {"argv": ["sh", "-c", "setsid sleep 601 & exec sleep 602"]}}})
+    parent.control("start")
+    parent.enqueue("leave_a_program")
+    parent.enqueue("sit")
+
+    def asleep() -> int:
+        return len(parent.machine.run("pgrep", "-u", "qd", "sleep", check=False).stdout.split())
+
+    wait_for(lambda: asleep() == 3, 10, "the programs of both")
+    parent.kill("KILL")
+    wait_for(lambda: not asleep(), 10, "their end")
+    parent.wait_restarted(1, 10)
+    parent.enqueue("leave_a_program")
+    wait_for(asleep, 10, "another")
+    parent.control("stop")
+    assert not asleep()
+
+
+@pytest.mark.parametrize("how", ["exit_zero", "segfault"])
+def test_a_handler_that_ends_the_daemon_does_so_for_a_moment_only(unit: Units, how: str) -> None:
+    mortal = unit(f"mortal-{how.replace('_', '-')}")
+    mortal.write(handlers=HARD, queues={"default": {"max_attempts": 1, "lease": "3s"}})
+    mortal.control("start")
+    mortal.enqueue(how)
+    mortal.wait_restarted(1, 15)
+    works(mortal)
+
+
+def test_the_target_stops_all_daemons_and_starts_those_that_are_enabled(unit: Units, machine: Machine) -> None:
+    both = [unit("first"), unit("second")]
+    for one in both:
+        one.control("enable", "--now")
+    machine.run("systemctl", "stop", "qd.target")
+    assert [one.value("ActiveState") for one in both] == ["inactive", "inactive"]
+    both[1].control("disable")
+    machine.run("systemctl", "start", "qd.target")
+    both[0].wait_state("active")
+    assert both[1].value("ActiveState") == "inactive"
+    pid = both[0].pid()
+    machine.run("systemctl", "restart", "qd.target")
+    wait_for(lambda: both[0].pid() not in (0, pid), 20, "another process")
+    both[0].control("disable")
+
+
+def test_the_metrics_have_the_processs_own(unit: Units) -> None:
+    seen = unit("seen")
+    seen.control("start")
+    page = seen.get("/metrics")[1]
+    assert (
+        "process_resident_memory_bytes" in page and "process_open_fds" in page and "process_start_time_seconds" in page
+    )

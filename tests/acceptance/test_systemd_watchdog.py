@@ -1,0 +1,85 @@
+"""The watchdog of a real systemd: who is killed by it, who isn't, and where every thread was then."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from qd.clock import monotonic
+from tests.support.mariadb import MariaDB
+from tests.support.unit import Unit
+from tests.support.waiting import wait_for
+
+pytestmark = pytest.mark.server
+Units = Callable[..., Unit]
+
+PERIOD = 3.0
+"""Seconds of the watchdog here; the units' own is a minute."""
+
+
+def watched(unit: Unit) -> Unit:
+    """Starts it with a watchdog of PERIOD."""
+    unit.drop_in("watchdog", WatchdogSec=f"{PERIOD:g}s")
+    unit.control("start")
+    return unit
+
+
+def killed_by_the_watchdog(unit: Unit, pid: int) -> None:
+    """That process ended by it, and another works."""
+    unit.wait_restarted(1, 30)
+    assert unit.pid() not in (0, pid)
+    about = [line.text for line in unit.journal("_PID=1")]
+    assert any("Watchdog timeout" in text for text in about), about
+    assert any("status=6/ABRT" in text for text in about), about
+    (job,) = unit.enqueue("nap", seconds=0)
+    wait_for(lambda: unit.ran("end", job), 20, "a job to run")
+
+
+def dumped(unit: Unit, pid: int) -> str:
+    """The stacks that a process left when it was ended."""
+    text = "\n".join(line.text for line in unit.journal(f"_PID={pid}"))
+    return text.partition("Fatal Python error: Aborted")[2]
+
+
+def test_a_frozen_daemon_and_one_whose_interpreter_is_held_are_killed_show_all_stacks_and_come_back(
+    unit: Units,
+) -> None:
+    frozen, held = watched(unit("frozen")), unit("held")
+    held.write(handlers={"modules": ["tests.acceptance.hard_handlers"]})
+    watched(held)
+    pids = {one.name: (one.pid(), int(one.value("TasksCurrent"))) for one in (frozen, held)}
+    held.enqueue("hold_interpreter", seconds=60)
+    frozen.kill("STOP")
+    for one, file in ((frozen, "supervisor.py"), (held, "hard_handlers.py")):
+        pid, threads = pids[one.name]
+        killed_by_the_watchdog(one, pid)
+        stacks = dumped(one, pid)
+        assert len(re.findall(r"^(?:Thread|Current thread) 0x", stacks, re.MULTILINE)) == threads
+        assert all(f'/{name}", line ' in stacks for name in (file, "service.py", "worker.py", "http.py")), stacks
+
+
+def test_of_a_wedged_a_busy_and_a_cut_off_daemon_only_the_wedged_one_is_killed(
+    unit: Units, own_mariadb: Callable[..., MariaDB]
+) -> None:
+    server = own_mariadb()
+    cut_off, busy, wedged = watched(unit("cut-off", server)), watched(unit("busy")), watched(unit("wedged"))
+    pids = {one.name: one.pid() for one in (cut_off, busy, wedged)}
+    busy.enqueue("nap", seconds=60)
+    busy.enqueue("spin", seconds=60)
+    wedged.enqueue("freeze_a_loop")
+    server.freeze()
+    began = monotonic()
+    (withheld,) = wait_for(lambda: wedged.lines("watchdog.withheld"), 40, "the loop to be noticed")
+    assert "loop=poller" in withheld.text and withheld.priority == 3
+    killed_by_the_watchdog(wedged, pids[wedged.name])
+    named = [line.text for line in wedged.lines("daemon.stack_shown") if line.pid == pids[wedged.name]]
+    assert any('thread="qd poller"' in text and " hang < " in text for text in named), named
+    assert "in hang" in dumped(wedged, pids[wedged.name])
+    wait_for(lambda: monotonic() > began + 5 * PERIOD, 5 * PERIOD, "five periods of outage and work")
+    for one in (cut_off, busy):
+        shown = one.machine.show(one.name, "ActiveState", "NRestarts", "MainPID")
+        assert shown == {"ActiveState": "active", "NRestarts": "0", "MainPID": str(pids[one.name])}
+    assert cut_off.lines("database.lost") and busy.ran("start") and not busy.ran("end")
+    server.thaw()

@@ -1,0 +1,104 @@
+"""Handlers that try what the shipped units allow and forbid; those of `hard_handlers` are there too."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import qd
+from tests.acceptance.daemon_handlers import note
+
+
+def call_back() -> None:
+    """From C into Python, and the way back: what ctypes and cffi do."""
+    compare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_int))
+    numbers = (ctypes.c_int * 3)(3, 1, 2)
+    ctypes.CDLL(None).qsort(numbers, 3, ctypes.sizeof(ctypes.c_int), compare(lambda a, b: a[0] - b[0]))
+    assert list(numbers) == [1, 2, 3]
+
+
+def write_files() -> None:
+    """Where a handler may: its own /tmp, and the working directory."""
+    with tempfile.NamedTemporaryFile("w", dir="/tmp") as file:
+        file.write("x")
+    Path("made-by-a-job").write_text("x")
+
+
+def use_threads_and_pipes() -> None:
+    thread = threading.Thread(target=lambda: subprocess.run(["sort"], input=b"b\na\n", check=True, capture_output=True))
+    thread.start()
+    thread.join()
+
+
+def listen() -> None:
+    """Sockets of all three families that there are."""
+    with socket.socket(socket.AF_UNIX) as local, socket.create_server(("127.0.0.1", 0)) as server:
+        local.bind("socket-made-by-a-job")
+        os.unlink("socket-made-by-a-job")
+        socket.create_connection(server.getsockname()).close()
+
+
+def look_at_itself() -> None:
+    """What process metrics and memory limits need."""
+    assert "VmRSS" in Path("/proc/self/status").read_text()
+    assert Path("/proc/meminfo").read_text() and os.getloadavg()
+
+
+ALLOWED: dict[str, Callable[[], None]] = {
+    one.__name__: one for one in (call_back, write_files, use_threads_and_pipes, listen, look_at_itself)
+}
+
+
+def run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True)
+
+
+FORBIDDEN: dict[str, Callable[[], object]] = {
+    "write /etc": lambda: Path("/etc/qd/made-by-a-job").write_text("x"),
+    "write the program": lambda: Path("/opt/qd/made-by-a-job").write_text("x"),
+    "read the stored password": lambda: Path("/etc/credstore/qd.db-password").read_text(),
+    "read /root": lambda: os.listdir("/root"),
+    "see others' processes": lambda: os.stat("/proc/1"),
+    "change owners": lambda: os.chown("made-by-a-job", os.getuid(), os.getgid()),
+    "change priority": lambda: os.setpriority(os.PRIO_PROCESS, 0, 5),
+    "make a namespace": lambda: run("unshare", "--user", "true"),
+    "open another family": lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW),
+    "open a device": lambda: os.open("/dev/mem", os.O_RDONLY),
+}
+
+
+@qd.handler("try_allowed")
+def try_allowed(job: qd.Job) -> None:
+    """Does all that is allowed."""
+    for name, act in ALLOWED.items():
+        act()
+        note(job, name)
+    note(job, "end")
+
+
+@qd.handler("try_forbidden")
+def try_forbidden(job: qd.Job) -> None:
+    """Notes what of FORBIDDEN could be done."""
+    for name, act in FORBIDDEN.items():
+        try:
+            act()
+        except (OSError, subprocess.CalledProcessError):
+            continue
+        note(job, f"could-{name.replace(' ', '-')}")
+    note(job, "end")
+
+
+@qd.handler("fill")
+def fill(job: qd.Job) -> None:
+    """Takes `mib` of memory."""
+    note(job, "start")
+    taken = bytearray(job.payload["mib"] << 20)
+    for at in range(0, len(taken), 4096):
+        taken[at] = 1
+    note(job, "end")
