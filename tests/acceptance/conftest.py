@@ -14,7 +14,8 @@ from tests.support.alertmanager import Alertmanager, Webhook
 from tests.support.daemon import Qd
 from tests.support.mariadb import MariaDB
 from tests.support.missing import without
-from tests.support.prometheus import Prometheus
+from tests.support.pace import Watch
+from tests.support.prometheus import Prometheus, Targets
 from tests.support.server import Server, ServerMissing
 from tests.support.systemd import Machine, boot
 from tests.support.unit import Unit, machine_with_qd
@@ -118,3 +119,14 @@ def unit(machine: Machine, folder: Path, mariadb: Server) -> Iterator[Callable[.
     yield make
     for one in units:
         one.end()
+
+
+@pytest.fixture
+def watching(
+    folder: Path,
+    prometheus: Callable[..., Prometheus],
+    alertmanager: Callable[[Mapping[str, Any]], Alertmanager],
+    webhook: Webhook,
+) -> Callable[[Targets], Watch]:
+    """Starts a Prometheus and an Alertmanager as shipped, thirty times as fast, that watch these daemons."""
+    return lambda targets: Watch(folder, prometheus, alertmanager, webhook, targets)

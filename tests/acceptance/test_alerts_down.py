@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
-from tests.support.alertmanager import Alertmanager, Webhook
 from tests.support.daemon import Qd
 from tests.support.mariadb import MariaDB
 from tests.support.pace import Watch
-from tests.support.prometheus import Prometheus
+from tests.support.prometheus import Targets
 from tests.support.waiting import wait_for
 
 AGE = "time() - qd_queue_stats_last_refresh_timestamp_seconds"
@@ -26,14 +24,11 @@ pytestmark = pytest.mark.server
 
 
 def test_a_stopped_database_and_a_stopped_daemon_are_told_apart(
-    frail: Qd,
-    prometheus: Callable[..., Prometheus],
-    alertmanager: Callable[[Mapping[str, Any]], Alertmanager],
-    webhook: Webhook,
+    frail: Qd, watching: Callable[[Targets], Watch]
 ) -> None:
     daemon = frail.start()
     target = f"127.0.0.1:{frail.port}"
-    watch = Watch(frail.folder, prometheus, alertmanager, webhook, [target])
+    watch = watching([target])
     assert isinstance(frail.server, MariaDB)
     began = time.time()
 
@@ -56,7 +51,7 @@ def test_a_stopped_database_and_a_stopped_daemon_are_told_apart(
     assert not watch.fired("QdDown", began), "its page answers while it drains"
     wait_for(lambda: watch.told("pager", "QdDown", instance=target), 40, "the people to hear of the daemon")
     assert not watch.fired("QdDatabaseDown", began) and not watch.fired("QdQueueWithoutWorkers", began)
-    (summary,) = {note.annotations["summary"] for note in webhook.told("QdDown", instance=target)}
+    (summary,) = {note.annotations["summary"] for note in watch.webhook.told("QdDown", instance=target)}
     assert summary == f"qd on {target} doesn't answer"
 
     frail.start()
@@ -69,14 +64,11 @@ def test_a_stopped_database_and_a_stopped_daemon_are_told_apart(
 
 
 def test_with_the_only_daemon_killed_its_absence_is_told_and_its_jobs_once_it_is_back(
-    qd: Qd,
-    prometheus: Callable[..., Prometheus],
-    alertmanager: Callable[[Mapping[str, Any]], Alertmanager],
-    webhook: Webhook,
+    qd: Qd, watching: Callable[[Targets], Watch]
 ) -> None:
     qd.write(queues={"default": {"lease": "3s", "timeout": "120s"}})
     daemon = qd.start()
-    watch = Watch(qd.folder, prometheus, alertmanager, webhook, [f"127.0.0.1:{qd.port}"])
+    watch = watching([f"127.0.0.1:{qd.port}"])
     qd.enqueue("nap", seconds=100)
     wait_for(lambda: qd.ran("start"), 20, "a job to run")
     began = time.time()

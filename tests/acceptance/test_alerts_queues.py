@@ -7,16 +7,14 @@ times as fast (tests/support/pace.py).
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import pytest
 
-from tests.support.alertmanager import Alertmanager, Webhook
 from tests.support.daemon import Qd
 from tests.support.pace import Watch
-from tests.support.prometheus import Prometheus
+from tests.support.prometheus import Targets
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
@@ -24,12 +22,7 @@ pytestmark = pytest.mark.server
 STARTS = 3
 
 
-def test_what_is_wrong_in_queues_is_told_by_its_own_alert(
-    qd: Qd,
-    prometheus: Callable[..., Prometheus],
-    alertmanager: Callable[[Mapping[str, Any]], Alertmanager],
-    webhook: Webhook,
-) -> None:
+def test_what_is_wrong_in_queues_is_told_by_its_own_alert(qd: Qd, watching: Callable[[Targets], Watch]) -> None:
     """`default` is held up by one job, `mails` fails, nobody serves `reports`, nor knows `mial`; `later` is paused."""
     names = ("default", "mails", "reports", "later")
     qd.write(
@@ -42,7 +35,7 @@ def test_what_is_wrong_in_queues_is_told_by_its_own_alert(
     qd.sql("INSERT INTO qd_queues (name, paused_at) VALUES ('later', NOW(6))")
     targets = [f"127.0.0.1:{one.port}" for one in (qd, crashing)]
     again = crashing.start()
-    watch = Watch(qd.folder, prometheus, alertmanager, webhook, targets)
+    watch = watching(targets)
     qd.enqueue("nap", seconds=100)
     wait_for(lambda: qd.ran("start"), 20, "it to hold the queue's one thread")
     qd.enqueue("nap", 2, seconds=100)
@@ -63,11 +56,11 @@ def test_what_is_wrong_in_queues_is_told_by_its_own_alert(
     wait_for(lambda: watch.told("chat", "QdOldestReadyJobTooOld", queue="default"), 40, "the job that waits")
     wait_for(lambda: watch.told("chat", "QdJobStuck", queue="default", instance=targets[0]), 60, "the job that runs on")
     wait_for(lambda: not watch.fires("QdDeadLetters"), 60, "the dead letter to be some time ago")
-    told = {note.labels["queue"] for note in webhook.told("QdOldestReadyJobTooOld")}
+    told = {note.labels["queue"] for note in watch.webhook.told("QdOldestReadyJobTooOld")}
     assert told == {"default"}, "paused isn't late, and who isn't served is told of once"
     assert watch.keeps_back("QdOldestReadyJobTooOld", queue="reports")
-    assert not any("later" in str(note.labels) for note in webhook.notes)
-    assert not any("<no value>" in text for note in webhook.notes for text in note.annotations.values())
+    assert not any("later" in str(note.labels) for note in watch.webhook.notes)
+    assert not any("<no value>" in text for note in watch.webhook.notes for text in note.annotations.values())
     assert watch.prometheus.faults() == [] and daemon.alive()
 
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
-from tests.support.alertmanager import Alertmanager, Webhook
 from tests.support.daemon import Qd
 from tests.support.pace import Watch
-from tests.support.prometheus import Prometheus
+from tests.support.prometheus import Targets
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
@@ -35,10 +33,7 @@ def target(qd: Qd) -> str:
 
 
 def test_stale_rows_are_told_until_a_daemon_serves_their_queue_and_rows_taken_back_too(
-    qd: Qd,
-    prometheus: Callable[..., Prometheus],
-    alertmanager: Callable[[Mapping[str, Any]], Alertmanager],
-    webhook: Webhook,
+    qd: Qd, watching: Callable[[Targets], Watch]
 ) -> None:
     """`mails` is served by the killed daemon alone, until a third comes; `reports` by a second one, too."""
     victim, second, third = serves(qd, "mails", "reports"), serves(qd.twin(), "reports"), serves(qd.twin(), "mails")
@@ -48,7 +43,7 @@ def test_stale_rows_are_told_until_a_daemon_serves_their_queue_and_rows_taken_ba
     victim.enqueue("nap", queue="reports", seconds=100)
     wait_for(lambda: len(victim.ran("start")) == 2, 20, "the first daemon to hold both jobs")
     other = second.start()
-    watch = Watch(victim.folder, prometheus, alertmanager, webhook, [target(victim), target(second)])
+    watch = watching([target(victim), target(second)])
     killed.send(signal.SIGKILL)
 
     wait_for(lambda: watch.told("chat", "QdStaleJobs", queue="mails"), 40, "the people to hear of stale rows")
@@ -60,7 +55,7 @@ def test_stale_rows_are_told_until_a_daemon_serves_their_queue_and_rows_taken_ba
     wait_for(lambda: watch.prometheus.value(stale % "reports") == 0, 20, "the row to be somebody's again")
     assert watch.prometheus.value(stale % "mails") == 1 and watch.fires("QdStaleJobs", queue="mails")
     assert watch.fires("QdStaleJobs", queue="reports"), "by what was taken back: no row of it is stale"
-    (note,) = {note.annotations["summary"] for note in webhook.told("QdStaleJobs", queue="mails")}
+    (note,) = {note.annotations["summary"] for note in watch.webhook.told("QdStaleJobs", queue="mails")}
     assert note == "Jobs of queue mails lost their owner"
 
     wait_for(lambda: not watch.fires("QdStaleJobs", queue="reports"), 40, "what was taken back to be some time ago")
