@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +20,9 @@ from grafana.shop import CONFIG
 from tests.support.daemon import Daemon, Qd
 from tests.support.missing import without
 from tests.support.prometheus import Line, Prometheus
-from tests.support.server import Server, ServerMissing
+from tests.support.server import ROOT, Server, ServerMissing
 from tests.support.waiting import wait_for
-from tests.unit.shipped.board import annotations, filled, panels
+from tests.unit.shipped.board import annotations, filled, panels, rows
 
 FIRES = {"groups": [{"name": "test", "rules": [{"alert": "QdTest", "expr": 'qd_database_up{job="qd"}'}]}]}
 """An alert of qd's that fires at once; those that are shipped wait for a minute."""
@@ -129,12 +133,14 @@ def busy(shop: Shop) -> Shop:
 
 
 def refuse_a_reload(shop: Shop) -> None:
-    """The second daemon is told to read a configuration that is wrong."""
+    """The second daemon is told to read a configuration that is wrong; Prometheus has seen it when this ends."""
     good = shop.twin.file.read_text()
     shop.twin.file.write_text("workers: []\nno_such_key: 1\n")
     shop.daemons[1].send(signal.SIGHUP)
     wait_for(lambda: shop.daemons[1].lines("daemon.reload_refused"), 20, "the refusal")
     shop.twin.file.write_text(good)
+    refused = annotations()["Refused reloads"]["expr"]
+    wait_for(lambda: any(value for line in shop.ask(refused) for _, value in line.points), 20, "its mark")
 
 
 def kill_an_owner(shop: Shop) -> None:
@@ -192,6 +198,12 @@ def test_what_was_deployed_refused_and_alerted_is_marked(busy: Shop) -> None:
     assert {line.labels["alertname"] for line in marks["Alerts"]} == {"QdTest"}
 
 
+def test_points_of_the_latency_panels_name_jobs(busy: Shop) -> None:
+    for title in ("Wait", "Run time"):
+        found = busy.prometheus.exemplars(filled(query_of(title, "A"), __rate_interval="8s"))
+        assert found and all(one["labels"]["job_id"].isdigit() for one in found), title
+
+
 def test_the_variables_have_values_to_choose_from(busy: Shop) -> None:
     series = busy.prometheus.series()
     built = [one for one in series if one["__name__"] == "qd_build_info"]
@@ -199,17 +211,41 @@ def test_the_variables_have_values_to_choose_from(busy: Shop) -> None:
     assert {one["queue"] for one in series if one["__name__"] == "qd_queue_jobs"} == {*CONFIG["queues"], "_other"}
 
 
-def test_twenty_daemons_are_shown_as_well_as_two(busy: Shop) -> None:
-    # the two daemons scraped as if they were twenty: what is the same from all stays, what is each one's is added
+def test_a_picture_of_each_row_is_drawn_from_what_prometheus_answers(busy: Shop, tmp_path: Path) -> None:
+    if find_spec("matplotlib") is None:
+        without("no matplotlib (pip install '.[dev]')")
+    argv = [sys.executable, "-m", "grafana.pictures", "--prometheus", f"http://{busy.prometheus.address}"]
+    subprocess.run([*argv, "--minutes", "1", "--scrape", "1", "--into", str(tmp_path)], cwd=ROOT, check=True)
+    pictures = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert len(set(pictures.values())) == len(rows())
+    assert all(content.startswith(b"\x89PNG") and len(content) < 100_000 for content in pictures.values())
+
+
+def scraped_as(busy: Shop, *labels: dict[str, str]) -> None:
+    """Has the two daemons scraped as if they were more, one for each set of labels."""
     file = busy.prometheus.folder / "prometheus.yml"
     config: dict[str, Any] = yaml.safe_load(file.read_text())
+    ports = [busy.qd.port, busy.twin.port]
     config["scrape_configs"][0]["static_configs"] = [
-        {"targets": [f"127.0.0.1:{(busy.qd, busy.twin)[number % 2].port}"], "labels": {"instance": f"host{number:02}"}}
-        for number in range(20)
+        {"targets": [f"127.0.0.1:{ports[number % 2]}"], "labels": given} for number, given in enumerate(labels)
     ]
     file.write_text(yaml.safe_dump(config))
     busy.prometheus.reload()
-    wait_for(lambda: busy.prometheus.value('sum(up{instance=~"host.*"})') == 20, 30, "twenty targets")
+    ours = f'up{{instance=~"{labels[0]["instance"][:-2]}.+"}}'
+    wait_for(lambda: busy.prometheus.value(f"sum({ours})") == len(labels), 30, "all targets")
+
+
+def test_twenty_daemons_are_shown_as_well_as_two(busy: Shop) -> None:
+    scraped_as(busy, *({"instance": f"host{number:02}"} for number in range(20)))
     assert busy.now("Jobs by state", "host.+")["delayed"] == DELAYED
     assert sum(busy.now("Threads by what they do", "host.+").values()) == 20 * THREADS
     assert len(busy.prometheus.query(filled(query_of("Memory", "A"), instance="host.+"))) == 20
+
+
+def test_daemons_of_two_databases_are_kept_apart_by_the_label_that_the_docs_name(busy: Shop) -> None:
+    scraped_as(busy, *({"instance": f"place{number:02}", "database": "ab"[number % 2]} for number in range(4)))
+    assert busy.now("Jobs by state", "place.+")["delayed"] == 2 * DELAYED
+    reports = {
+        name: value for name, value in busy.now("Threads that serve a queue", "place.+").items() if "reports" in name
+    }
+    assert reports == {"a reports": 4.0, "b reports": 4.0}
