@@ -27,6 +27,9 @@ done
 [ -n "$DESTDIR" ] || [ "$(id -u)" = 0 ] ||
   fail "make install writes to $PREFIX, $LIBDIR and /etc/qd: run it as root, or give it DESTDIR=/some/folder"
 
+[ -n "$DESTDIR" ] || command -v systemd-sysusers >/dev/null ||
+  fail "there is no systemd here (no systemd-sysusers): docs/operations.md has how qd runs without"
+
 put() { # FILE TARGET: as the units need it, readable by all
   mkdir -p "$DESTDIR${2%/*}"
   sed "s|/opt/qd/|$PREFIX/|g" "$1" >"$DESTDIR$2.new"

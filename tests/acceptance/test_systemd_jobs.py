@@ -75,6 +75,20 @@ def test_memory_runs_out_for_one_job_and_not_for_the_daemon(unit: Units, machine
     assert tight.pid() == pid and tight.value("NRestarts") == "0"
 
 
+def test_a_daemon_that_runs_out_of_memory_with_its_threads_comes_back(unit: Units, machine: Machine) -> None:
+    if not machine.limits_memory():
+        without("there is no memory controller that could be given to a service here")
+    greedy = unit("greedy")
+    greedy.write(handlers=HANDLERS, queues={"default": {"max_attempts": 1, "lease": "3s"}})
+    greedy.drop_in("memory", MemoryMax="200M", MemorySwapMax="0")
+    greedy.control("start")
+    (job,) = greedy.enqueue("fill", mib=300)
+    greedy.wait_restarted(1, 20)
+    assert any("status=9/KILL" in line.text for line in greedy.journal("_PID=1"))
+    wait_for(lambda: greedy.lines("job.dead_lettered"), 20, f"its only attempt to be counted; {greedy.said()}")
+    assert greedy.ran("start") == [job] and not greedy.ran("end")
+
+
 def test_the_group_qd_wakes_the_daemon_and_others_cannot(unit: Units, machine: Machine) -> None:
     awake = unit("awake")
     awake.write(poll={"min": "5s", "max": "20s"}, log={"jobs": "all"})

@@ -46,19 +46,22 @@ class Line:
 class Machine:
     """One machine. Call `end` when done with it.
 
+    Attributes:
+        folder: its own, on the host.
+
     Raises:
         ServerMissing: it can't be booted here; the text says why.
     """
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="qd-m-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="qd-m-"))
         own_python = [] if sys.base_prefix in ("/usr", "/usr/local") else [sys.base_prefix, PYTHON]
         seen = [str(ROOT), CHECKOUT, sys.prefix, VENV, *own_python]
         script = Path(__file__).parent / "machine" / "start.sh"
-        self._log = self._folder / "machine.log"
+        self._log = self.folder / "machine.log"
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  # what start.sh has to complain of
         self._process = subprocess.Popen(
-            ["unshare", "--mount", "--propagation", "private", "sh", str(script), str(self._folder), *seen],
+            ["unshare", "--mount", "--propagation", "private", "sh", str(script), str(self.folder), *seen],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=self._errors, start_new_session=True,
         )  # fmt: skip
         try:
@@ -71,10 +74,10 @@ class Machine:
 
     def _entrance(self) -> list[str]:
         """What a command is to be put behind to run inside; empty until there is an inside."""
-        if self._process.poll() is not None or (self._folder / "ended").exists():
+        if self._process.poll() is not None or (self.folder / "ended").exists():
             raise ServerMissing(f"systemd can't be booted in namespaces here: {self._said() or 'it said nothing'}")
         with suppress(OSError):
-            pid = (self._folder / "pid").read_text().strip()
+            pid = (self.folder / "pid").read_text().strip()
             return ["nsenter", "--target", pid, "-m", "-p", "-u", "-i", "-C", "-r", "-w"]
         return []
 
@@ -95,7 +98,7 @@ class Machine:
         self._process.stdin.close()
         self._process.wait(60)
         self._errors.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     # ------------------------------------------------------------------ inside
 

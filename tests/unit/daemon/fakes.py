@@ -22,21 +22,18 @@ if TYPE_CHECKING:
 class FakeEngine:
     """Stands for one configuration at work: its jobs end when `jobs` is set to 0."""
 
-    class sampler:
-        """Has never counted."""
-
-        @staticmethod
-        def snapshot() -> DepthSnapshot:
-            return DepthSnapshot()
-
     def __init__(self, config: Config, registry: Registry, database: Database, events: Events) -> None:
         self.config, self.database = config, database
         self.did: list[str] = []
         self.jobs, self.reason, self.wrong = 0, None, None
         self.end = float("inf")
         self.hangs = False
+        self.sampler, self.counted = self, DepthSnapshot()
         self.retired = False
         self._turned = threading.Event()
+
+    def snapshot(self) -> DepthSnapshot:
+        return self.counted
 
     def start(self) -> None:
         self.did.append("start")

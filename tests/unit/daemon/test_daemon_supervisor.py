@@ -10,6 +10,7 @@ from typing import cast
 
 import pytest
 
+from qd.clock import monotonic
 from qd.config.model import Config, QueueConfig, ShutdownConfig
 from qd.daemon.engines import Engines, Setup
 from qd.daemon.reload import Reloads
@@ -17,7 +18,9 @@ from qd.daemon.signals import Signals
 from qd.daemon.supervisor import Supervisor
 from qd.daemon.watchdog import Proof, Watchdog
 from qd.events import DaemonFailed, DaemonStopping
+from qd.metrics.depths import DepthSnapshot
 from qd.pulse import Pulse
+from qd.store.protocol import QueueDepth
 from tests.support.waiting import wait_for
 from tests.unit.daemon.fakes import FakeEngine, Heard, Made, Told, setup_of
 
@@ -146,6 +149,14 @@ def test_a_change_of_readiness_is_told_at_the_next_turn(bench: Bench) -> None:
     wait_for(lambda: bench.told[-1] == "STATUS waiting for database", 5, "the change")
     bench.engine().jobs, bench.engine().reason = 2, None
     wait_for(lambda: bench.told[-1] == "STATUS ready, 2 jobs running", 5, "the change back")
+
+
+def test_the_status_has_what_the_last_count_of_the_rows_found(bench: Bench) -> None:
+    rows = (QueueDepth("default", ready=1200, stale=2, delayed=7), QueueDepth("_other", ready=34, failed=1))
+    bench.engine().counted = DepthSnapshot(rows, interval=60.0, stamp=1.0)
+    assert bench.supervisor.status(None) == "ready, 0 jobs running, 1,234 waiting, 2 stale, 1 dead letter"
+    bench.engine().counted = DepthSnapshot(rows, interval=60.0, stamp=1.0, taken=monotonic() - 301.0)
+    assert bench.supervisor.status(None) == "ready, 0 jobs running"
 
 
 def test_a_schema_that_was_changed_under_it_ends_the_daemon(bench: Bench) -> None:
