@@ -55,7 +55,7 @@ def units_of(file: Path, root: Path = Path("/")) -> list[Unit]:
 
 def file_of(unit: Unit) -> Path | None:
     """The configuration that a service's command reads; None where it is no `qd run`."""
-    words = _words(unit.value("ExecStart").lstrip("@-:+!|"), unit.instance)
+    words = _words((unit.values("ExecStart") or [""])[-1].lstrip("@-:+!|"), unit.instance)
     if "run" not in words:
         return None
     variables = [word for value in unit.values("Environment") for word in _words(value, unit.instance)]
@@ -63,7 +63,7 @@ def file_of(unit: Unit) -> Path | None:
     for at, word in enumerate(words[:-1]):
         if word == "--config" or word.startswith("--config="):
             named.append(word.partition("=")[2] or words[at + 1])
-    home = Path(unit.value("WorkingDirectory", "/").lstrip("-").replace("%S", "/var/lib"))
+    home = Path((unit.value("WorkingDirectory") or "/").lstrip("-").replace("%S", "/var/lib"))
     if named:
         return home / named[-1]
     return home / LOCAL_FILE if (home / LOCAL_FILE).is_file() else SYSTEM_FILE
@@ -101,18 +101,18 @@ def _of_times(config: Config, unit: Unit) -> Iterator[str]:
 
 def _of_ways(unit: Unit) -> Iterator[str]:
     """How systemd knows that it runs, and how it ends it."""
-    kind = unit.value("Type", "simple")
+    kind = unit.choice("Type")
     if not kind.startswith("notify"):
         yield f"Type is {kind}: systemd waits for no READY and hears no watchdog. Set it to notify"
-    mode = unit.value("KillMode", "control-group")
+    mode = unit.choice("KillMode")
     if mode != "mixed":
         effect = {
             "control-group": "a stop ends programs and child processes of running jobs at once, whatever their grace",
             "process": "what jobs leave behind outlives the daemon",
             "none": "nothing is ended at a stop",
         }
-        yield f"KillMode is {mode}: {effect.get(mode, 'unknown')}. Set it to mixed"
-    if unit.value("Restart", "no") == "no":
+        yield f"KillMode is {mode}: {effect[mode]}. Set it to mixed"
+    if unit.choice("Restart") == "no":
         yield "has no Restart: a daemon that dies stays down. Set it to always"
 
 

@@ -7,7 +7,7 @@ after `systemctl daemon-reload`. Pure, but for the files.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +23,17 @@ MANAGER = ("etc/systemd", "run/systemd", "usr/local/lib/systemd", "usr/lib/syste
 LARGEST = 1 << 20
 """Bytes of a file that is read; nothing larger is a unit."""
 
+DEFAULT = 90.0
+"""Seconds of both limits where nobody says another."""
+
 FOREVER = float("inf")
+
+CHOICES = {
+    "Type": ("simple", "exec", "forking", "oneshot", "dbus", "notify", "notify-reload", "idle"),
+    "KillMode": ("control-group", "process", "mixed", "none"),
+    "Restart": ("no", "always", "on-success", "on-failure", "on-abnormal", "on-abort", "on-watchdog"),
+}
+"""What systemd takes, the default first."""
 
 _SPANS = {
     "us": 1e-6, "usec": 1e-6, "µs": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1, "sec": 1, "second": 1, "seconds": 1,
@@ -34,50 +44,66 @@ _SPANS = {
 _SPAN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ]*)\s*")
 
 
+Settings = list[tuple[str, str]]
+"""Names and values of one section, in the order in which they were assigned."""
+
+
 @dataclass(frozen=True)
 class Unit:
     """A service as its files have it.
 
     Attributes:
         name: e.g. `qd@mails.service`.
-        service: the settings of [Service], each with all values that stand, in order.
-        defaults: the same of the manager's [Manager].
+        service: of its section [Service].
+        defaults: of the manager's [Manager].
     """
 
     name: str
-    service: Mapping[str, list[str]] = field(default_factory=dict)
-    defaults: Mapping[str, list[str]] = field(default_factory=dict)
+    service: Settings = field(default_factory=list)
+    defaults: Settings = field(default_factory=list)
 
     @property
     def instance(self) -> str:
         """What stands between @ and .service; empty where there is none."""
         return self.name.partition("@")[2].removesuffix(".service")
 
-    def value(self, key: str, default: str = "") -> str:
+    def value(self, key: str) -> str:
         """The last value of a setting."""
-        return (self.service.get(key) or [default])[-1]
+        return ([value for name, value in self.service if name == key] or [""])[-1]
+
+    def choice(self, key: str) -> str:
+        """The last value of a setting that takes only certain ones; others are passed over, but for an empty KillMode."""
+        allowed = CHOICES[key]
+        values = [value or (allowed[0] if key == "KillMode" else "") for name, value in self.service if name == key]
+        return ([value for value in values if value in allowed] or [allowed[0]])[-1]
 
     def values(self, key: str) -> list[str]:
-        """All values of a setting."""
-        return self.service.get(key, [])
+        """All values of a list; an empty one takes back what was before."""
+        found: list[str] = []
+        for name, value in self.service:
+            if name == key:
+                found = [*found, value] if value else []
+        return found
 
     def stop_timeout(self) -> float:
         """Seconds from SIGTERM to SIGKILL."""
-        return self._limit(("TimeoutStopSec", "TimeoutSec"), "DefaultTimeoutStopSec")
+        return self._limit("TimeoutStopSec", "DefaultTimeoutStopSec")
 
     def start_timeout(self) -> float:
         """Seconds that READY may take."""
-        return self._limit(("TimeoutStartSec", "TimeoutSec"), "DefaultTimeoutStartSec")
+        return self._limit("TimeoutStartSec", "DefaultTimeoutStartSec")
 
     def watchdog(self) -> float:
         """The watchdog's period in seconds; 0.0: there is none."""
-        found = seconds(self.value("WatchdogSec", "0"))
+        found = _last_span(self.service, {"WatchdogSec"})
         return 0.0 if found in (None, FOREVER) else found or 0.0
 
-    def _limit(self, keys: tuple[str, ...], default: str) -> float:
-        """The first that is set; 0 means for ever, as infinity does."""
-        written = [self.value(key) for key in keys] + (self.defaults.get(default) or ["90"])[-1:]
-        return next((span or FOREVER for text in written if (span := seconds(text)) is not None), FOREVER)
+    def _limit(self, key: str, default: str) -> float:
+        """Seconds; 0 means for ever, as infinity does."""
+        found = _last_span(self.service, {key, "TimeoutSec"})
+        if found is None:
+            found = _last_span(self.defaults, {default})
+        return DEFAULT if found is None else found or FOREVER
 
 
 def read_unit(name: str, root: Path = Path("/")) -> Unit | None:
@@ -87,23 +113,26 @@ def read_unit(name: str, root: Path = Path("/")) -> Unit | None:
     text = _text(fragment) if fragment is not None else ""
     if not text:  # a masked one is a link to /dev/null, or empty
         return None
-    drop_ins = _by_name(root / place / f"{each}.d" for each in (name, template, "service") for place in PLACES)
+    own = [root / place / f"{each}.d" for place in PLACES for each in (name, template)]
+    drop_ins = _by_name([*own, *(root / place / "service.d" for place in PLACES)])
     return Unit(name, settings([text, *_texts(drop_ins)], "Service"), _defaults(root))
 
 
-def _defaults(root: Path) -> dict[str, list[str]]:
+def _defaults(root: Path) -> Settings:
     main = _first("system.conf", MANAGER, root)
     more = _by_name(root / place / "system.conf.d" for place in MANAGER)
     return settings(_texts([*([main] if main else []), *more]), "Manager")
 
 
-def settings(texts: list[str], section: str) -> dict[str, list[str]]:
-    """The settings of one section, over files that add to each other; an empty value takes back what was before."""
-    found: dict[str, list[str]] = {}
-    for text in texts:
-        for key, value in _assignments(text, section):
-            found[key] = [*found.get(key, []), value] if value else []
-    return found
+def settings(texts: list[str], section: str) -> Settings:
+    """What one section assigns, over files that add to each other."""
+    return [assigned for text in texts for assigned in _assignments(text, section)]
+
+
+def _last_span(assigned: Settings, keys: set[str]) -> float | None:
+    """The last of these that is a time span; what is none is passed over, as systemd does."""
+    spans = [span for name, value in assigned if name in keys and (span := seconds(value)) is not None]
+    return spans[-1] if spans else None
 
 
 def seconds(text: str) -> float | None:

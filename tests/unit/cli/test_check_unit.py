@@ -99,14 +99,14 @@ def test_the_grace_that_just_fits_is_fine(machine: Machine) -> None:
     ("lines", "said"),
     [
         ("WatchdogSec=0", "has no WatchdogSec"),
-        ("WatchdogSec=", "has no WatchdogSec"),
         ("WatchdogSec=500ms", "WatchdogSec is 500ms: a busy machine"),
         ("Type=simple", "Type is simple"),
-        ("KillMode=control-group", "KillMode is control-group: a stop ends programs"),
         ("KillMode=", "KillMode is control-group"),
+        ("KillMode=control-group", "KillMode is control-group: a stop ends programs"),
         ("Restart=no", "has no Restart"),
         ("TimeoutStartSec=30", "TimeoutStartSec is 30s, but with a database that answers slowly READY may take 35s"),
         ("TimeoutSec=10\nTimeoutStopSec=1min", "TimeoutStartSec is 10s"),
+        ("TimeoutSec=36s", "TimeoutStopSec is 36s"),
     ],
 )
 def test_a_drop_in_that_contradicts_is_told(machine: Machine, lines: str, said: str) -> None:
@@ -114,6 +114,15 @@ def test_a_drop_in_that_contradicts_is_told(machine: Machine, lines: str, said: 
     machine.write("etc/systemd/system/qd.service.d/override.conf", f"[Service]\n{lines}\n")
     [(level, told)] = machine.told()
     assert level == "warn" and said in told, told
+
+
+@pytest.mark.parametrize(
+    "line", ["WatchdogSec=", "KillMode=kindly", "TimeoutStopSec=soon", "TimeoutStopSec=", "Type=", "Odd"]
+)
+def test_what_is_no_value_changes_nothing(machine: Machine, line: str) -> None:
+    machine.write("etc/systemd/system/qd.service", SOUND)
+    machine.write("etc/systemd/system/qd.service.d/override.conf", f"[Service]\n{line}\n")
+    assert [level for level, _ in machine.told()] == ["ok"]
 
 
 def test_several_contradictions_are_told_at_once(machine: Machine) -> None:
@@ -139,6 +148,10 @@ def test_later_files_add_to_earlier_ones_and_etc_comes_before_usr(machine: Machi
     machine.write("etc/systemd/system/qd@mails.service.d/30-own.conf", "[Service]\nTimeoutStopSec=5min 20s\n")
     unit = read_unit("qd@mails.service", machine.root)
     assert unit is not None and unit.stop_timeout() == 320.0
+    machine.write("run/systemd/system/qd@mails.service.d/20-stop.conf", "[Service]\nTimeoutSec=1h\n")
+    machine.write("etc/systemd/system/qd@mails.service.d/30-own.conf", "[Service]\n")
+    unit = read_unit("qd@mails.service", machine.root)
+    assert unit is not None and unit.stop_timeout() == 3.0, "/etc comes before /run, whatever the folder is called"
 
 
 def test_the_managers_own_default_holds_where_the_service_says_nothing(machine: Machine) -> None:
