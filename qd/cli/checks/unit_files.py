@@ -72,7 +72,7 @@ class Unit:
         return ([value for name, value in self.service if name == key] or [""])[-1]
 
     def choice(self, key: str) -> str:
-        """The last value of a setting that takes only certain ones; others are passed over, but for an empty KillMode."""
+        """The last value of a setting that takes only certain ones; others count for nothing, but an empty KillMode."""
         allowed = CHOICES[key]
         values = [value or (allowed[0] if key == "KillMode" else "") for name, value in self.service if name == key]
         return ([value for value in values if value in allowed] or [allowed[0]])[-1]
