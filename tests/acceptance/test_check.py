@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 import subprocess
 from collections.abc import Callable
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
+import mysql.connector
 import pytest
 
 from tests.acceptance.cli_shell import ServerShell
@@ -32,9 +35,15 @@ def shell(tmp_path: Path, mariadb: Server, mysql_database: str) -> ServerShell:
     return ServerShell(tmp_path, mariadb, mysql_database)
 
 
-def findings(shell: ServerShell, code: int = 0) -> dict[str, tuple[str, str]]:
+def findings(shell: ServerShell, code: int = 0, **env: str) -> dict[str, tuple[str, str]]:
     """What --json tells: level and detail by subject, for subjects that are told once."""
-    return read(shell.qd("check", "--json"), code)
+    return read(
+        subprocess.run(
+            shell.command("check", "--json"), capture_output=True, text=True, timeout=60, cwd=shell.folder,
+            env={**shell.environment(), **env},
+        ),
+        code,
+    )  # fmt: skip
 
 
 def read(ended: subprocess.CompletedProcess[str], code: int = 0) -> dict[str, tuple[str, str]]:
@@ -92,16 +101,29 @@ def test_what_the_server_grants_too_little_of_is_told(
     assert "opens 13 at most" in told["connections"][1] and "gives out 12" in told["connections"][1]
 
 
-def test_another_clock_is_told_by_how_much(shell: ServerShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_clock_is_told_by_how_much(shell: ServerShell, tmp_path: Path) -> None:
     clock = Clock(tmp_path / "clock", server=False)
-    for name, value in clock.env.items():
-        monkeypatch.setenv(name, value)
-    environment = shell.environment()
-    shell.environment = lambda: {**environment, **clock.env}  # type: ignore[method-assign]
-    for offset, said in ((0, None), (-3600, "1h ahead of this host's"), (300, "5m behind this host's")):
+    for offset, level, said in ((0, "ok", ""), (-3600, "warn", "1h ahead of this"), (300, "warn", "5m behind this")):
         clock.set(offset)
-        level, detail = findings(shell)["clock"]
-        assert (level, said is None or said in detail) == ("ok" if said is None else "warn", True), detail
+        told = findings(shell, **clock.env)["clock"]
+        assert told[0] == level and said in told[1]
+
+
+@pytest.mark.parametrize(
+    "secret", ["a:b p#x", "$HOME${X}", "\"'\\", "!tag *x", "0123", " yes\n", "a\nconsole: {x: 1}", "pä€"]
+)
+def test_an_odd_password_from_the_environment_logs_in_and_is_not_told(shell: ServerShell, secret: str) -> None:
+    user = f"odd_{secrets.token_hex(4)}"
+    shell.sql(f"CREATE USER {user}@'%' IDENTIFIED BY %s", secret)
+    try:
+        shell.sql(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {shell.name}.* TO {user}@'%'")
+        text = re.sub(r"  password: .*", "  password: ${ODD}", shell.config.read_text())
+        shell.config.write_text(re.sub(r"  user: .*", f"  user: {user}", text))
+        told = findings(shell, ODD=secret)
+        assert told["grants"][0] == "ok"
+        assert not any(secret.strip() in detail for _, detail in told.values() if secret != "0123")
+    finally:
+        shell.sql(f"DROP USER {user}@'%'")
 
 
 def test_the_slow_flavour_of_the_driver_is_told_with_its_reason(shell: ServerShell) -> None:
@@ -160,6 +182,18 @@ def test_no_subject_tells_the_password_or_its_hash(shell: ServerShell) -> None:
             assert PASSWORD not in said and not re.search(r"\*[0-9A-F]{40}|\$A\$|IDENTIFIED", said)
     finally:
         shell.sql(f"ALTER USER '{shell.server.config(shell.name).user}'@'%' WITH MAX_QUERIES_PER_HOUR 0")
+
+
+def test_a_server_that_has_no_connection_left_is_out_of_reach_with_what_helps(
+    tmp_path: Path, own_mariadb: Callable[..., PrivateServer]
+) -> None:
+    server = own_mariadb("--max-connections=10")
+    shell = ServerShell(tmp_path, server, server.new_database())
+    with ExitStack() as others:
+        with suppress(mysql.connector.Error):
+            for _ in range(20):
+                others.enter_context(closing(server.connect(shell.name, "shop")))
+        assert "raise max_connections" in findings(shell, 69)["database"][1]
 
 
 def test_nothing_is_left_behind_by_a_check(shell: ServerShell) -> None:
