@@ -18,10 +18,15 @@ LIB = "usr/local/lib/systemd/system"
 
 
 class Checkout:
-    """A checkout of a plain user's, and a folder that stands for /."""
+    """A checkout of a plain user's, and a folder that stands for /.
+
+    Attributes:
+        plain: whether make is run as that user, else as who runs the tests.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.tree = folder / "checkout", folder / "tree"
+        self.plain = True
         skipped = shutil.ignore_patterns("__pycache__")
         for name in PARTS:
             if (ROOT / name).is_dir():
@@ -33,8 +38,8 @@ class Checkout:
                 os.chown(path, NOBODY, NOBODY)
 
     def make(self, target: str, umask: int = 0o022, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Runs make as that user; as ourselves where it installs the program, for the sake of pip's cache."""
-        plain = os.getuid() == 0 and variables.get("PROGRAM") != "yes"
+        """Runs make as that user."""
+        plain = os.getuid() == 0 and self.plain
         as_user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if plain else {}
         env = {**os.environ, **({"HOME": "/nonexistent"} if plain else {})}
         argv = ["make", "--no-print-directory", target, *(f"{name}={value}" for name, value in variables.items())]
@@ -111,6 +116,7 @@ def test_what_is_the_users_outlives_a_second_installation_and_the_removal(checko
 
 
 def test_the_program_is_moved_to_its_place_and_goes_with_all_that_it_brought(checkout: Checkout) -> None:
+    checkout.plain = False  # for the sake of pip's cache
     before = {str(path) for path in checkout.folder.rglob("*")}
     checkout.install(PROGRAM="yes")
     assert {str(path) for path in checkout.folder.rglob("*")} == before

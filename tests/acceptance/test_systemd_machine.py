@@ -9,8 +9,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.support.server import ROOT
 from tests.support.systemd import Machine
 from tests.support.waiting import wait_for
@@ -63,14 +61,6 @@ def test_what_happens_in_it_stays_in_it(machine: Machine) -> None:
     assert {"systemd", "systemd-journal"} <= inside and "python" not in inside
 
 
-@pytest.mark.parametrize(
-    ("before", "words"),
-    [
-        (("setpriv", "--bounding-set", "-sys_admin"), "systemd can't be booted in namespaces here: unshare: "),
-        (("setpriv", "--reuid", "65534", "--clear-groups"), "booting systemd in namespaces takes root"),
-    ],
-)
-def test_where_it_cannot_be_booted_the_reason_is_said(machine: Machine, before: tuple[str, ...], words: str) -> None:
-    process = booting(*before)
-    said = process.communicate()[1]
-    assert words in said.splitlines()[-1], said
+def test_where_it_cannot_be_booted_the_reason_is_said(machine: Machine) -> None:
+    said = booting("setpriv", "--bounding-set", "-sys_admin").communicate()[1]
+    assert "systemd can't be booted in namespaces here: unshare: " in said.splitlines()[-1], said

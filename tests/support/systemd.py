@@ -30,7 +30,7 @@ CHECKOUT, VENV, PYTHON, PROGRAM = "/opt/checkout", "/opt/venv", "/opt/python", "
 """Where a machine has this checkout, the tests' packages, their Python (if it isn't the system's), and qd."""
 
 SYSTEMD = "/lib/systemd/systemd"
-NEEDS = ("unshare", "nsenter", "setpriv", "mount", "pivot_root", "systemctl", "journalctl")
+NEEDS = ("unshare", "nsenter", "setpriv", "mount", "systemctl", "journalctl")
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class Machine:
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="qd-m-"))
         own_python = [] if sys.base_prefix in ("/usr", "/usr/local") else [sys.base_prefix, PYTHON]
-        seen = [str(ROOT), CHECKOUT, sys.prefix, VENV, *own_python]
+        given = [sys.executable, str(ROOT), CHECKOUT, sys.prefix, VENV, *own_python]
         script = Path(__file__).parent / "machine" / "start.sh"
         self._log = self.folder / "machine.log"
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  # what start.sh has to complain of
         self._process = subprocess.Popen(
-            ["unshare", "--mount", "--propagation", "private", "sh", str(script), str(self.folder), *seen],
+            ["unshare", "--mount", "--propagation", "private", "sh", str(script), str(self.folder), *given],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=self._errors, start_new_session=True,
         )  # fmt: skip
         try:

@@ -1,8 +1,8 @@
 #!/bin/sh
 # The inside of start.sh: builds the machine's root and becomes its process 1. Same arguments.
 set -eu
-folder=$1
-shift
+folder=$1 python=$2
+shift 2
 tree=$folder/tree
 read -r pid _ </proc/self/stat # outside: this /proc is still the host's
 echo "$pid" >"$folder/new"
@@ -68,9 +68,4 @@ while [ $# -ge 2 ]; do
   shift 2
 done
 
-mkdir .old
-pivot_root . .old
-umount --lazy /.old
-mount --make-rshared / # as systemd does where it isn't told that it is in a container; credentials need it
-exec env -i container=qd PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb \
-  /lib/systemd/systemd --system --unit=machine.target --show-status=no --log-target=console
+exec "$python" -I "${0%/*}/becomes_root.py"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # A machine: a real systemd as process 1 of namespaces of its own, until stdin ends. Needs root, util-linux, systemd.
-# usage: unshare --mount --propagation private start.sh FOLDER [SOURCE TARGET ...]
+# usage: unshare --mount --propagation private start.sh FOLDER PYTHON [SOURCE TARGET ...]
 #   FOLDER    a new one; takes machine.log, the pid of process 1 and, if that has ended, ended; gone afterwards
 #   SOURCE    a folder that the machine sees, read-only, at TARGET
 # Its root is an overlay of ours that is thrown away; the network is ours. Its cgroups are children of ours
