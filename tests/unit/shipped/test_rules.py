@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 import yaml
@@ -72,6 +73,7 @@ def test_the_page_of_metrics_lists_every_record_and_every_alert_as_it_is() -> No
     assert set(re.findall(r"^\| `([a-z_]+:\S+)` \|", page, re.MULTILINE)) == {rule["record"] for rule in records()}
 
 
+@cache
 def cases() -> list[dict[str, Any]]:
     """The tests beside the rules."""
     return list(yaml.safe_load(TESTS.read_text("utf-8"))["tests"])
