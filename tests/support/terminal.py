@@ -41,9 +41,11 @@ class Terminal:
         self._master, slave = os.openpty()
         self.resize(rows, columns)
         self.shown = b""
+        sizes = {"COLUMNS", "LINES"}  # who sets them means another size than the terminal's
+        own = {name: value for name, value in environment.items() if name not in sizes}
         self.process = subprocess.Popen(
             ["setsid", "--ctty", "--wait", *command], stdin=slave, stdout=slave, stderr=slave, cwd=folder,
-            env={**environment, "TERM": "xterm-256color"},
+            env={**own, "TERM": "xterm-256color"},
         )  # fmt: skip
         self._slave = slave
 
