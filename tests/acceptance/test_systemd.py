@@ -9,7 +9,7 @@ import pytest
 from tests.support.mariadb import MariaDB
 from tests.support.server import PASSWORD
 from tests.support.systemd import Machine
-from tests.support.unit import CREDENTIAL, Unit
+from tests.support.unit import CREDENTIAL, STATE, Unit
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
@@ -36,6 +36,11 @@ def dead_and_left_alone(unit: Unit, status: str) -> None:
 
 def test_a_start_is_over_when_it_works_and_the_status_shows_live_numbers(unit: Units) -> None:
     mails = unit("mails")
+    mails.write(handlers={"modules": ["tests.acceptance.waiting_handlers"]})
+    mails.control("start", "--no-block")
+    wait_for(lambda: mails.value("TasksCurrent") not in ("0", "1", "[not set]"), 10, "the import to be waited for")
+    assert mails.value("SubState") == "start"
+    mails.machine.write(f"{STATE}/go", "")
     mails.control("start")
     assert mails.get("/readyz")[0] == 200
     assert mails.value("StatusText") == "ready, 0 jobs running, 0 waiting"
@@ -164,6 +169,22 @@ def test_the_journal_has_a_level_and_one_line_for_each_event(unit: Units) -> Non
     assert {line.fields["SYSLOG_IDENTIFIER"] for line in telling.journal() if line.pid == pid} == {"qd"}
     telling.kill("QUIT")
     wait_for(lambda: any("MainThread" in line.text for line in telling.lines("daemon.stack_shown")), 5, "the stacks")
+
+
+def test_a_storm_of_signals_amid_thousands_of_lines_changes_nothing_but_a_stop_stops(unit: Units) -> None:
+    stormy = unit("stormy")
+    stormy.write(log={"jobs": "all", "level": "debug"})
+    stormy.control("start")
+    pid = stormy.pid()
+    stormy.enqueue("nap", 3000, seconds=0)
+    wait_for(lambda: len(stormy.ran("end")) > 100, 15, "work")
+    stormy.machine.sh(f"for _ in $(seq 100); do kill -HUP {pid}; kill -USR1 {pid}; kill -QUIT {pid}; done")
+    stormy.control("stop")
+    assert (stormy.value("Result"), stormy.value("ExecMainStatus"), stormy.value("NRestarts")) == ("success", "0", "0")
+    own = [line for line in stormy.journal() if line.pid == pid]
+    assert len(stormy.lines("job.succeeded")) == len(stormy.ran("end")) and stormy.lines("daemon.reload_applied")
+    assert not [line.text for line in own if not line.text.startswith("event=")]
+    assert {line.priority for line in own} == {6}
 
 
 # ---------------------------------------------------------------------- stop
