@@ -19,6 +19,9 @@ NOTE = PREFIX / ".qd"
 OWN = {"pip", "setuptools"}
 """What an environment is made with."""
 
+VENVS = {".qd", "pyvenv.cfg", ".gitignore"}
+"""Files of an environment itself, besides its own programs."""
+
 
 def names() -> set[str]:
     """The distributions that there are."""
@@ -53,7 +56,7 @@ def strangers() -> Iterator[Path]:
     known = {file for one in found if one.metadata["Name"] in ours for file in files(one)}
     for path in sorted(PREFIX.rglob("*")):
         where = path.relative_to(PREFIX)
-        made_here = where.name in (".qd", "pyvenv.cfg") or where.match("bin/python*") or where.match("bin/[Aa]ctivate*")
+        made_here = str(where) in VENVS or where.match("bin/python*") or where.match("bin/[Aa]ctivate*")
         if path.is_file() and not made_here and "__pycache__" not in where.parts and path.resolve() not in known:
             yield path
 

@@ -64,11 +64,11 @@ def test_memory_runs_out_for_one_job_and_not_for_the_daemon(unit: Units, machine
         workers=[{"queues": ["default", "limited"], "threads": 1, "executor": "process"}],
         queues={"default": {"max_attempts": 1}, "limited": {"max_attempts": 1, "memory": "150MiB"}},
     )
-    tight.drop_in("memory", MemoryMax="250M", MemorySwapMax="0")
+    tight.drop_in("memory", MemoryMax="400M", MemorySwapMax="0")
     tight.control("start")
     pid = tight.pid()
-    for queue in ("default", "limited"):
-        tight.enqueue("fill", queue=queue, mib=400)
+    tight.enqueue("fill", mib=600, seconds=0)
+    tight.enqueue("fill", queue="limited", mib=160, seconds=30)
     wait_for(lambda: len(tight.lines("job.dead_lettered")) == 2, 40, f"both to end; {tight.said()}")
     crashed = sorted(line.text for line in tight.lines("job.crashed"))
     assert "killed by SIGKILL" in crashed[0] and "more than the queue's memory" in crashed[1], crashed
@@ -82,7 +82,7 @@ def test_a_daemon_that_runs_out_of_memory_with_its_threads_comes_back(unit: Unit
     greedy.write(handlers=HANDLERS, queues={"default": {"max_attempts": 1, "lease": "3s"}})
     greedy.drop_in("memory", MemoryMax="200M", MemorySwapMax="0")
     greedy.control("start")
-    (job,) = greedy.enqueue("fill", mib=300)
+    (job,) = greedy.enqueue("fill", mib=300, seconds=0)
     greedy.wait_restarted(1, 20)
     assert any("status=9/KILL" in line.text for line in greedy.journal("_PID=1"))
     wait_for(lambda: greedy.lines("job.dead_lettered"), 20, f"its only attempt to be counted; {greedy.said()}")

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -96,9 +97,10 @@ def try_forbidden(job: qd.Job) -> None:
 
 @qd.handler("fill")
 def fill(job: qd.Job) -> None:
-    """Takes `mib` of memory."""
+    """Takes `mib` of memory and holds it for `seconds`."""
     note(job, "start")
     taken = bytearray(job.payload["mib"] << 20)
     for at in range(0, len(taken), 4096):
         taken[at] = 1
+    time.sleep(job.payload["seconds"])
     note(job, "end")
