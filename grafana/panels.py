@@ -247,7 +247,7 @@ def timeline(
     meanings: Mapping[int, tuple[str, str]],
     *,
     width: int = 12,
-    height: int = 6,
+    height: int = 7,
 ) -> Panel:
     """States over time, one bar for each series, with a word in each stretch."""
     defaults = {

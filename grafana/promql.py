@@ -49,6 +49,11 @@ def own(name: str, *matchers: str, by: str = "") -> str:
     return added(select(name, *matchers), by, name)
 
 
+def averaged(name: str, *matchers: str, by: str = "") -> str:
+    """The same over the last minute or so: what jumps from scrape to scrape can be read."""
+    return added(f"avg_over_time({select(name, *matchers)}[$__rate_interval])", by, name)
+
+
 def rate(name: str, *matchers: str, by: str = "") -> str:
     """A counter's increase per second, of all daemons."""
     return added(f"rate({select(name, *matchers)}[$__rate_interval])", by, name)

@@ -30,7 +30,8 @@ from tests.support.private import PrivateServer
 from tests.support.prometheus import SHIPPED, Prometheus
 from tests.support.server import ROOT
 
-SCRAPE = 5.0
+SCRAPE = 15.0
+"""Seconds, as the shipped configuration has it."""
 
 
 class Rehearsal:
@@ -48,7 +49,7 @@ class Rehearsal:
         self._one.write(**CONFIG)
         self._other = self._one.twin()
         targets = [f"127.0.0.1:{qd.port}" for qd in (self._one, self._other)]
-        self.prometheus = Prometheus(folder / "prometheus", targets, rules=[SHIPPED / "qd.rules.yml"], interval="5s")
+        self.prometheus = Prometheus(folder / "prometheus", targets, rules=[SHIPPED / "qd.rules.yml"], interval="15s")
         self.began = time.time()
 
     def close(self) -> None:
@@ -77,13 +78,14 @@ class Rehearsal:
         return [
             (0.20, "a burst of images", self._burst),
             (0.40, "a reload is refused", lambda: self._reload("no_such_key: 1")),
-            (0.47, "a reload is applied", lambda: self._reload("")),
+            (0.50, "a reload is applied", lambda: self._reload("")),
             (0.55, "a daemon is killed over its jobs", self._kill),
-            (0.60, "it is started again", self._other.start),
+            (0.62, "it is started again", self._other.start),
             (0.68, "a queue is paused", lambda: self._qd("queues", "pause", "webhooks")),
-            (0.76, "and resumed", lambda: self._qd("queues", "resume", "webhooks")),
+            (0.78, "and resumed", lambda: self._qd("queues", "resume", "webhooks")),
             (0.86, "the database is stopped", self._server.stop),
-            (0.88, "and started", self._server.start),
+            (0.91, "and started", self._server.start),
+            (0.985, "another burst", self._burst),
         ]
 
     def _enqueue(self, share: float) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, DateFormatter
-from matplotlib.ticker import FuncFormatter, Locator, LogLocator, MaxNLocator, MultipleLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, MaxNLocator, MultipleLocator, NullLocator
 
 from grafana.panels import Json
 from grafana.pictures.answers import Floats, Series, Source
@@ -19,6 +19,11 @@ from grafana.pictures.words import meaning, named, worded
 
 ENTRIES = 4
 """Series that a legend has room for; Grafana's scrolls."""
+
+SPANS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
+POWERS = (1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 60, 600, 3600, 36000, 86400)
+BETWEEN = tuple(part * power for power in POWERS[:5] for part in (2, 5))
+"""Seconds that an axis has marks at."""
 
 Mark = tuple[float, str, str]
 """A moment, its letter and its colour."""
@@ -29,7 +34,7 @@ def draw_lines(sheet: Sheet, panel: Json, box: Box, source: Source, marks: Seque
     shown = [
         (named(target["legendFormat"], one.labels), one) for target in panel["targets"] for one in source.ask(target)
     ]
-    shown.sort(key=lambda pair: -np.nan_to_num(pair[1].most, nan=-1.0))
+    shown.sort(key=lambda pair: pair[0])
     defaults, styles = panel["fieldConfig"]["defaults"], _styles(panel, [name for name, _ in shown], sheet)
     legend = 13 * min(len(shown), ENTRIES + 1) + 16
     axes = sheet.axes(box.inner(50, 4, 8, 18 + legend))
@@ -78,7 +83,7 @@ def _scale(axes: Axes, defaults: Json, shown: list[tuple[str, Series]]) -> None:
     if custom["scaleDistribution"]["type"] == "log":
         axes.set_yscale("log")
         low, high = axes.get_ylim()
-        axes.yaxis.set_major_locator(LogLocator(10, subs=(1.0,) if high / low > 300 else (1.0, 2.0, 5.0), numticks=9))
+        axes.yaxis.set_major_locator(FixedLocator(POWERS if high / low > 300 else sorted({*POWERS, *BETWEEN})))
         axes.yaxis.set_minor_locator(NullLocator())
     else:
         most = np.nanmax([one.most for _, one in shown] + [custom.get("axisSoftMax", 0)])
@@ -93,6 +98,8 @@ def _ticks(unit: str, high: float) -> Locator:
     """About five round numbers; of bytes, round in powers of two."""
     if unit == "bytes":
         return MultipleLocator(2.0 ** math.ceil(math.log2(high / 5)))
+    if unit == "s" and high > 5:
+        return MultipleLocator(next((span for span in SPANS if span >= high / 5), SPANS[-1]))
     return MaxNLocator(5, integer=unit == "short")
 
 
@@ -120,11 +127,13 @@ def _times(times: Floats) -> Any:
 
 def _mark(axes: Axes, marks: Sequence[Mark]) -> None:
     """A thin line at each moment, with its letter above."""
-    for at, letter, colour in marks:
+    first, last = axes.get_xlim()
+    for place, (at, letter, colour) in enumerate(marks):
+        side = "left" if place and at - marks[place - 1][0] < 0.02 * 86400 * (last - first) else "center"
         moment: Any = datetime.fromtimestamp(at)
         axes.axvline(moment, color=COLOURS[colour], linewidth=0.8, linestyle=":", zorder=1)
         axes.annotate(
-            letter, (moment, 1), xycoords=("data", "axes fraction"), fontsize=6, ha="center", va="bottom",
+            letter, (moment, 1), xycoords=("data", "axes fraction"), fontsize=6, ha=side, va="bottom",
             color=COLOURS[colour], annotation_clip=True,
         )  # fmt: skip
 
@@ -134,7 +143,8 @@ def _legend(sheet: Sheet, box: Box, shown: list[tuple[str, Series]], styles: dic
     right, column = box.x + box.width - 6, 62
     sheet.text(right - column, box.y, "last", size=6.5, colour=FAINT, ha="right")
     sheet.text(right, box.y, "max", size=6.5, colour=FAINT, ha="right")
-    for place, (name, series) in enumerate(shown[:ENTRIES]):
+    greatest = sorted(shown, key=lambda pair: -np.nan_to_num(pair[1].most, nan=-1.0))
+    for place, (name, series) in enumerate(greatest[:ENTRIES]):
         y = box.y + 12 + 13 * place
         line = sheet.axes(Box(box.x + 4, y + 1, 20, 9))
         line.set_axis_off()
@@ -159,7 +169,7 @@ def draw_states(sheet: Sheet, panel: Json, box: Box, source: Source) -> None:
             moment: Any = datetime.fromtimestamp(begin)
             width: Any = datetime.fromtimestamp(end) - moment
             axes.barh(row, width, left=moment, height=0.72, color=COLOURS[colour], alpha=0.55)
-            if end - begin > (0.015 * len(word) + 0.02) * (source.times[-1] - source.times[0]):
+            if (end - begin) / (source.times[-1] - source.times[0]) > (5.5 * len(word) + 9) / (box.width - 98):
                 axes.text(moment, row, f"  {word}", fontsize=7, va="center", color=INK, clip_on=True)
     axes.set_yticks(range(len(shown)), [name for name, _ in shown], fontsize=7, color=INK)
     axes.set_ylim(len(shown) - 0.5, -0.5)

@@ -57,7 +57,8 @@ def _marks(board: Json, source: Source) -> list[Mark]:
             begun = marked[np.diff(marked, prepend=-2) > 1]
             times = series.values[marked] / 1000 if one.get("useValueForTime") else source.times[begun]
             found += [(float(at), LETTERS[one["name"]], one["iconColor"]) for at in np.unique(times)]
-    return [mark for mark in found if source.times[1] < mark[0] < source.times[-1]]
+    begun = source.times[0] + 0.03 * (source.times[-1] - source.times[0])
+    return sorted(mark for mark in found if begun < mark[0] < source.times[-1])
 
 
 def _row(panels: list[Json], source: Source, marks: Sequence[Mark], colours: dict[str, str]) -> Sheet:
@@ -79,5 +80,5 @@ def _write(sheet: Sheet, file: Path) -> Path:
     """As a PNG of few colours, which is small."""
     whole = io.BytesIO()
     sheet.figure.savefig(whole, format="png")
-    Image.open(whole).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, optimize=True)
+    Image.open(whole).convert("RGB").quantize(256, kmeans=3, dither=Image.Dither.NONE).save(file, optimize=True)
     return file

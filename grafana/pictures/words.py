@@ -26,8 +26,8 @@ def worded(value: float, unit: str) -> str:
 
 
 def _span(seconds: float) -> str:
-    if seconds == 0:
-        return "0 s"
+    if seconds <= 0:
+        return f"{seconds:.0f} s"
     size, name = next((size, name) for size, name in SPANS if seconds >= size)
     return f"{_short(seconds / (size or 1e-6))} {name}"
 

@@ -31,7 +31,7 @@ PANELS = (
         Query(per_minute("qd_database_reconnects_total"), "connections opened again"),
         unit="cpm",
         width=12,
-        height=6,
+        height=7,
     ),
     lines(
         "Claim time",

@@ -110,7 +110,7 @@ PANELS = (
         "Jobs that were given up and wait for a person, until they are retried, deleted or purged.",
         Query(jobs("failed"), BY_QUEUE),
         width=12,
-        height=6,
+        height=7,
         steps_between=True,
     ),
 )

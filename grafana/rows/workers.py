@@ -1,7 +1,7 @@
 """Workers: what the threads do, and whether they are enough."""
 
 from grafana.panels import Query, coloured, dashed, lines
-from grafana.promql import own, rate, share
+from grafana.promql import averaged, own, rate, share
 from grafana.rows.queues import BY_QUEUE
 
 TITLE = "Workers"
@@ -9,18 +9,20 @@ TITLE = "Workers"
 PANELS = (
     lines(
         "Threads by what they do",
-        "Threads of all daemons, one upon the other: busy with a job, idle, or waiting out a back-off because the "
-        "database didn't answer.",
-        Query(own("qd_workers", by="state"), "{{state}}"),
+        "Threads of all daemons, one upon the other, averaged over the last scrapes: busy with a job, idle, or waiting "
+        "out a back-off because the database didn't answer.",
+        Query(averaged("qd_workers", by="state"), "{{state}}"),
         stacked=True,
-        steps_between=True,
         overrides=[coloured("busy", "green"), coloured("idle", "blue"), dashed("backoff", "red")],
     ),
     lines(
         "Busy share by worker",
-        "Share of a worker's threads that run a job. Near 100 % while jobs wait: more threads would help, as long as "
-        "the database and what the handlers call can take it.",
-        Query(share(own("qd_workers", 'state="busy"', by="worker"), own("qd_workers", by="worker")), "{{worker}}"),
+        "Share of a worker's threads that run a job, averaged over the last scrapes. Near 100 % while jobs wait: more "
+        "threads would help, as long as the database and what the handlers call can take it.",
+        Query(
+            share(averaged("qd_workers", 'state="busy"', by="worker"), averaged("qd_workers", by="worker")),
+            "{{worker}}",
+        ),
         unit="percentunit",
         top=1,
     ),

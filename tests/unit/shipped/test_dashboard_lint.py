@@ -112,7 +112,8 @@ def test_every_rate_is_over_the_rate_interval() -> None:
     for target in targets():
         ranges = re.findall(r"(\w+)\([^()\[]*\[([^\]]+)\]", target["expr"])
         assert len(ranges) == target["expr"].count("[")
-        assert set(ranges) <= {("rate", "$__rate_interval"), ("increase", "$__range")}, target["expr"]
+        over = {("rate", "$__rate_interval"), ("avg_over_time", "$__rate_interval"), ("increase", "$__range")}
+        assert set(ranges) <= over, target["expr"]
 
 
 @pytest.mark.parametrize("label", ["job", "instance"])
