@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -65,6 +66,7 @@ def test_the_password_is_the_credential_and_is_shown_nowhere(unit: Units, own_ma
     shown = secret.machine.sh(f"stat -c %a:%U {CREDENTIAL}; su -s /bin/sh qd -c 'cat {CREDENTIAL}' || true")
     assert shown.startswith("600:root\n") and "Permission denied" in shown
     assert PASSWORD not in secret.machine.sh("grep -r . /var/lib/qd || true")
+    assert re.search(r"^Max core file size +0 +0 ", secret.machine.read(f"/proc/{pid}/limits"), re.MULTILINE)
 
 
 def test_without_its_password_it_ends_as_wrong_and_says_what_to_do(unit: Units) -> None:
