@@ -1,7 +1,7 @@
 # What a newcomer and CI run. Everything stays in this folder (.venv, var) but for packages of the
 # distribution, which are installed only as root and said in one line.
 .DEFAULT_GOAL := help
-.PHONY: help install uninstall demo demo-mysql test test-servers chaos outages bench lint format types ci clean
+.PHONY: help install uninstall demo demo-mysql test test-servers chaos outages bench pictures lint format types ci clean
 .NOTPARALLEL:
 
 export DIR PYTHON
@@ -46,6 +46,12 @@ bench:  ## qd beside its peers: targets, figures, conditions; hours (ROUNDS=3 SC
 	@.ci/venv
 	@.ci/mariadb
 	@$(PY) -m benchmarks $(and $(ROUNDS),--rounds $(ROUNDS)) $(and $(SCALE),--scale $(SCALE)) $(and $(SECTIONS),--sections $(SECTIONS)) $(and $(SERVERS),--servers $(SERVERS)) $(ARGS)
+
+pictures:  ## docs/pictures/ drawn anew, from half an hour of a small shop with its own servers (MINUTES=30)
+	@.ci/venv test,dev
+	@.ci/mariadb
+	@.ci/prometheus
+	@$(PY) -m grafana.rehearsal $(and $(MINUTES),--minutes $(MINUTES))
 
 lint:  ## ruff, and the rule that imports go down only
 	@.ci/venv test,dev

@@ -36,7 +36,7 @@ setup(
             "hypothesis>=6",
             "grafana-foundation-sdk==0.0.21; python_version>='3.11'",
         ],
-        "dev": ["ruff>=0.6", "mypy>=1.11", "import-linter>=2.1", "types-PyYAML"],
+        "dev": ["ruff>=0.6", "mypy>=1.11", "import-linter>=2.1", "types-PyYAML", "matplotlib>=3.8"],
     },
     entry_points={"console_scripts": ["qd = qd.cli:main"]},
 )
