@@ -30,9 +30,8 @@ def depths(cursor: Cursor, dialect: Dialect, known: Collection[str] | None = Non
         known: the queues to be told apart; what the others have is added up under OTHER. None: all of them.
     """
     queues: dict[str, dict[str, Any]] = {}
-    for queue, lane, due, later, age in _lines(cursor, dialect, known):
-        if due or later or lane == QUEUE:  # a queue that has posts only has no rows
-            queues.setdefault(str(queue), {}).update(_counts(int(lane), int(due), int(later), age))
+    for queue, lane, due, rows, age in _lines(cursor, dialect, known):
+        queues.setdefault(str(queue), {}).update(_counts(int(lane), int(due), int(rows), age))
     return [QueueDepth(queue, **counts) for queue, counts in sorted(queues.items())]
 
 
@@ -47,26 +46,25 @@ def strangers(cursor: Cursor, dialect: Dialect, known: Collection[str], limit: i
 
 
 def _lines(cursor: Cursor, dialect: Dialect, known: Collection[str] | None) -> list[Any]:
-    """Queue, lane, rows that are due, rows that aren't, age of the first that is due in seconds.
+    """Queue, lane, rows that are due, all rows, seconds since the first was due (below 0: none is).
 
-    For dead letters the number of rows stands under those that are due, for qd_queues whether it is paused.
+    For qd_queues whether it is paused stands in the place of those that are due.
     """
-    sql, values = _each_queue(dialect), (POST_DUE, PROBE_QUEUE)
+    sql, values = _each_queue(dialect), (PROBE_QUEUE, POST_DUE)
     if known is not None:
         name = f"CASE WHEN queue IN ({_marks(known)}) THEN queue ELSE '{OTHER}' END"
-        sql = f"SELECT {name} AS known, lane, SUM(due), SUM(later), MAX(age) FROM ({sql}) counts GROUP BY known, lane"
+        sql = f"SELECT {name} AS known, lane, SUM(due), SUM(n), MAX(age) FROM ({sql}) counts GROUP BY known, lane"
     cursor.execute(sql, (*(known or ()), *values))
     return list(cursor.fetchall())
 
 
 def _each_queue(dialect: Dialect) -> str:
-    due, later = f"available_at <= {dialect.now}", f"{dialect.now} < available_at AND available_at < %s"
-    age = dialect.age.format(f"MIN(CASE WHEN {due} THEN available_at END)")
+    due, age = f"COUNT(CASE WHEN available_at <= {dialect.now} THEN 1 END)", dialect.age.format("MIN(available_at)")
     return (
-        f"SELECT queue, lane, SUM({due}) AS due, SUM({later}) AS later, {age} AS age FROM qd_jobs{dialect.by_lane} "
-        "WHERE queue <> %s GROUP BY queue, lane UNION ALL "
-        f"SELECT queue, {FAILED}, COUNT(*), 0, NULL FROM qd_failed_jobs{BY_QUEUE[dialect.name]} GROUP BY queue "
-        f"UNION ALL SELECT name, {QUEUE}, paused_at IS NOT NULL, 0, NULL FROM qd_queues"
+        f"SELECT queue, lane, {due} AS due, COUNT(*) AS n, {age} AS age FROM qd_jobs{dialect.by_lane} "
+        "WHERE queue <> %s AND available_at < %s GROUP BY queue, lane UNION ALL "
+        f"SELECT queue, {FAILED}, 0, COUNT(*), NULL FROM qd_failed_jobs{BY_QUEUE[dialect.name]} GROUP BY queue "
+        f"UNION ALL SELECT name, {QUEUE}, paused_at IS NOT NULL, 1, NULL FROM qd_queues"
     )
 
 
@@ -74,11 +72,11 @@ def _marks(values: Collection[str]) -> str:
     return ", ".join(["%s"] * len(values))
 
 
-def _counts(lane: int, due: int, later: int, age: Any) -> dict[str, Any]:
+def _counts(lane: int, due: int, rows: int, age: Any) -> dict[str, Any]:
     if lane == 0:
-        return {"ready": due, "delayed": later, "oldest_ready_age": max(0.0, float(age or 0))}
+        return {"ready": due, "delayed": rows - due, "oldest_ready_age": max(0.0, float(age or 0))}
     if lane == 1:
-        return {"reserved": later, "stale": due}
+        return {"reserved": rows - due, "stale": due}
     if lane == FAILED:
-        return {"failed": due}
-    return {"paused": bool(due)} if lane == QUEUE else {"blocked": due + later}
+        return {"failed": rows}
+    return {"paused": bool(due)} if lane == QUEUE else {"blocked": rows}

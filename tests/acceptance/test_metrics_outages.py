@@ -39,7 +39,7 @@ def the_old_vanish(daemon: Daemon) -> None:
     wait_for(lambda: not depths(daemon), 30, "the depth gauges to vanish")
     stamp = daemon.metric(STAMP)
     assert stamp and time.time() - stamp > 4
-    assert daemon.metric(INTERVAL) == 1.0
+    assert (daemon.metric(INTERVAL) or 0) >= 1.0
     assert daemon.metric('qd_jobs_claimed_total{queue="default"}') == 3.0
     assert daemon.metric('qd_workers{state="busy",worker="default"}') is not None
 
