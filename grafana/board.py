@@ -17,6 +17,9 @@ from grafana.rows import database, latency, now, outcomes, process, queues, work
 ROWS: tuple[ModuleType, ...] = (now, queues, outcomes, latency, workers, database, process)
 COLUMNS = 24
 
+LABEL_VALUES = 1
+"""What Grafana's editor calls a variable that asks for a label's values."""
+
 SCHEMA = 42
 """The version of the JSON's form; what newer Grafanas change in it, they do when they load it."""
 
@@ -104,7 +107,7 @@ def _variable(
         "type": "query",
         "datasource": SOURCE,
         "definition": query,
-        "query": {"query": query, "refId": "PrometheusVariableQueryEditor-VariableQuery"},
+        "query": {"qryType": LABEL_VALUES, "query": query, "refId": "PrometheusVariableQueryEditor-VariableQuery"},
         "current": {"selected": True, "text": [text], "value": [value]},
         "hide": 0,
         "includeAll": True,
