@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from qd.config import scalars
 from qd.config.document import Node
 from qd.config.limits import Limit, Wrong
-from qd.config.problems import Path, Problems
+from qd.config.problems import Path, Problems, visible
 from qd.config.scalars import Scalar
 from qd.config.shapes import Group, Leaf, Many, Shape, Table, fields
 
@@ -42,9 +42,9 @@ def hint(word: str, known: Collection[str], intro: str = "allowed here:") -> str
     """`did you mean lease?`, or all that is known."""
     near = nearest(word, known)
     if near is not None:
-        return f"did you mean {near}?"
+        return f"did you mean {visible(near)}?"
     more = ", ..." if len(known) > _AT_MOST else ""
-    return f"{intro} {', '.join(islice(known, _AT_MOST))}{more}"
+    return f"{intro} {', '.join(map(visible, islice(known, _AT_MOST)))}{more}"
 
 
 class Reader:

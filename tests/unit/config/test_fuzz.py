@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from qd.config import load_config, parse_config
@@ -64,6 +64,7 @@ def test_any_text_of_the_signs_that_mean_something_to_yaml(text: str) -> None:
 
 
 @given(trees)
+@example({"queues": {"no\nname": None, "\ud7fc": None}})
 @settings(max_examples=60, deadline=None)
 def test_any_tree(tree: Any) -> None:
     judged(yaml.safe_dump(tree, allow_unicode=True))
