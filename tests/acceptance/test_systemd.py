@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 
@@ -67,6 +68,18 @@ def test_the_password_is_the_credential_and_is_shown_nowhere(unit: Units, own_ma
     assert shown.startswith("600:root\n") and "Permission denied" in shown
     assert PASSWORD not in secret.machine.sh("grep -r . /var/lib/qd || true")
     assert re.search(r"^Max core file size +0 +0 ", secret.machine.read(f"/proc/{pid}/limits"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("way", ["password_file: /etc/qd/password", "password: ${SHOP_PASSWORD}"])
+def test_a_file_or_a_variable_comes_before_the_credential(unit: Units, machine: Machine, way: str) -> None:
+    old = unit("old-ways")
+    old.drop_in("password", LoadCredential="qd.db-password:/etc/hostname")  # what would be wrong
+    machine.sh(f"printf {PASSWORD} >/etc/qd/password; chmod 640 /etc/qd/password; chgrp qd /etc/qd/password")
+    machine.write("/etc/qd/environment", f"SHOP_PASSWORD={PASSWORD}\n", mode=0o600)
+    key, _, value = way.partition(": ")
+    machine.write(old.configuration, json.dumps({**old.config, "database": {**old.config["database"], key: value}}))
+    old.control("start")
+    works(old)
 
 
 def test_without_its_password_it_ends_as_wrong_and_says_what_to_do(unit: Units) -> None:
