@@ -17,6 +17,8 @@ def end(job: qd.Job) -> None:
         raise qd.Reject("never")
     if how == "snooze":
         raise qd.Snooze(600)
+    if how == "later" and job.attempt == 1:
+        raise qd.Retry(after=3)
     if how == "fail":
         raise ValueError("no luck")
     if how == "crash":

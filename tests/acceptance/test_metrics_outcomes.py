@@ -134,3 +134,18 @@ def test_openmetrics_is_read_by_a_strict_reader_and_names_jobs_that_ran_the_plai
     assert {name for name, _ in named} == {"qd_job_duration_seconds_bucket", "qd_job_wait_seconds_bucket"}
     (job, seconds) = named["qd_job_duration_seconds_bucket", "0.5"]
     assert [job] == slow and 0.3 <= seconds <= 0.5
+
+
+def test_waits_of_hours_are_told_apart_and_a_wished_delay_or_a_back_off_is_no_wait(qd: Qd, daemon: Daemon) -> None:
+    due = "INSERT INTO qd_jobs (queue, type, max_attempts, payload, available_at) VALUES ('default', 'end', 2, %s, "
+    for seconds in (14_500, 21_500, 25_000):
+        qd.sql(f"{due} NOW(6) - INTERVAL {seconds} SECOND)", ("{}",))
+    qd.sql(f"{due} NOW(6) + INTERVAL 3 SECOND)", ("{}",))
+    qd.sql(f"{due} NOW(6))", ('{"how": "later"}',))
+    wait_for(lambda: page(qd.port).value("qd_job_wait_seconds_count", queue="default") == 6, 30, "all six starts")
+    waits = page(qd.port)
+    bounds = ("2.5", "14400.0", "21600.0", "86400.0")
+    found = [waits.value("qd_job_wait_seconds_bucket", queue="default", le=bound) for bound in bounds]
+    assert found == [3, 3, 5, 6], "the delayed one and both attempts of the other began soon after they were due"
+    assert 61_000 <= (waits.value("qd_job_wait_seconds_sum", queue="default") or 0) < 61_060
+    assert waits.value("qd_job_attempts_total", queue="default", job_type="end", outcome="failed") == 1
