@@ -152,7 +152,7 @@ def test_the_urgent_lane_is_probed_at_one_price_behind_ten_thousand_done_in_the_
     scale.hold_snapshot()
     scale.drain(10_000)
     scale.look()
-    (urgent,) = scale.bench.add(1, priority=0, due=0)
+    (urgent,) = scale.bench.add(1, priority=0)
     taken: list[int] = []
     cost = scale.pages(lambda: taken.extend(job.id for job in scale.bench.claim(10)), times=1)
     assert taken == [urgent]

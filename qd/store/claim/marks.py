@@ -3,9 +3,9 @@
 Entries that were deleted or moved stay in the index until the server purges them; a claim that
 begins at the mark doesn't see them. A mark is shared by all threads of a process. Claims begin at
 the mark itself: a locking read pays for each dead entry that it passes, so even those of the last
-two seconds are too many. Looks, to which dead entries are cheaper, begin further back: producers commit
-late, and some write whole seconds. Twenty times a second a look begins 2 s behind the database's now;
-those between begin only a quarter of a second behind it, since thousands of jobs may have passed in two.
+two seconds are too many. Looks, to which dead entries are cheaper, begin 2 s behind the database's
+now at the latest: producers commit late, and some write whole seconds. Only where full batches pass,
+thousands of jobs in two seconds, do most looks begin nearer to now, and twenty a second so far behind.
 What a look finds below a mark sets it back; what lies further back still is found by the full look.
 Pure. May import: moments, protocol (for a place in a lane), clock.
 """
@@ -49,6 +49,25 @@ class Mark(NamedTuple):
     far: bool = False
 
 
+class _Passage:
+    """What is known of one lane.
+
+    Attributes:
+        mark: where claims begin.
+        far_at: monotonic seconds of the last far look.
+        far_from: where the next one begins at the latest.
+        full: a full batch was taken since the last far look.
+    """
+
+    __slots__ = ("far_at", "far_from", "full", "mark")
+
+    def __init__(self, mark: Mark) -> None:
+        self.mark = mark
+        self.far_at = 0.0
+        self.far_from: Spot | None = None
+        self.full = False
+
+
 class Watermarks:
     """The marks of one database; every method may be called from any thread.
 
@@ -59,9 +78,7 @@ class Watermarks:
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._lock = threading.Lock()
         self._clock = clock
-        self._marks: dict[Lane, Mark] = {}
-        self._far_at: dict[Lane, float] = {}
-        self._far_from: dict[Lane, Spot] = {}
+        self._lanes: dict[Lane, _Passage] = {}
         self._counter = 0
         self._dropped_at = 0
         self._now: str | None = None
@@ -69,27 +86,26 @@ class Watermarks:
     def begin(self, lane: Lane) -> Mark:
         """Where a claim begins."""
         with self._lock:
-            return self._marks.get(lane, self._none())
+            return self._of(lane).mark
 
     def begin_look(self, lane: Lane, *, full: bool) -> Mark:
         """Where a look begins: at the mark, but well behind now; a full one at the start."""
         with self._lock:
-            mark, began = self._marks.get(lane, self._none()), self._clock()
-            far = full or began - self._far_at.get(lane, -FAR_EVERY) >= FAR_EVERY
-            if far:
-                self._far_at[lane] = began
-                spot = None if full else _lower(mark.spot, self._far_from.get(lane))
-            else:
-                spot = self._behind(mark.spot)
-            return Mark(spot, mark.version, far)
+            passage, began = self._of(lane), self._clock()
+            if not full and passage.full and began - passage.far_at < FAR_EVERY and self._now is not None:
+                return Mark(_lower(passage.mark.spot, Spot(earlier(self._now, NEAR), 0)), passage.mark.version)
+            passage.far_at, passage.full = began, False
+            spot = None if full else _lower(passage.mark.spot, passage.far_from)
+            return Mark(spot, passage.mark.version, far=True)
 
     def claimed(self, lane: Lane, begun: Mark, last: Spot, now: str) -> None:
         """A full batch was taken; `last` is where the next claim is to begin."""
         with self._lock:
             self._now = now
-            old = self._marks.get(lane, self._none())
+            passage = self._of(lane)
+            old = passage.mark
             if old.version == begun.version and _after(last, old.spot) and last.due <= now:
-                self._marks[lane] = Mark(last, old.version)
+                passage.mark, passage.full = Mark(last, old.version), True
 
     def passed(self, now: str) -> None:
         """A claim found less than it wanted: the marks stay, since looks reach behind them by themselves."""
@@ -97,7 +113,9 @@ class Watermarks:
             self._now = now
 
     def looked(self, begun: Mapping[Lane, Mark], first: Mapping[Lane, Spot], now: str) -> None:
-        """Takes in what a look saw: a lane's mark becomes its first ready row; without one it stays near to now.
+        """Takes in what a look saw: a lane's mark becomes its first ready row; without one, now - 2 s.
+
+        A look that was no far one only sets marks back: it may have passed over what another has just found.
 
         Args:
             begun: what `begin_look` gave for each lane that was looked at.
@@ -107,13 +125,15 @@ class Watermarks:
             if self._now is not None and now < earlier(self._now, FAR):
                 self._drop()  # the database's clock was set back: marks may lie above its now
             self._now = now
+            behind = Spot(earlier(now, FAR), 0)
             for lane, before in begun.items():
+                passage = self._of(lane)
                 if before.far:
-                    self._far_from[lane] = Spot(earlier(now, FAR), 0)
-                spot = first[lane] if lane in first else Spot(earlier(now, NEAR), 0)
-                mark = self._marks.get(lane, self._none())
-                if mark.version == before.version or not _after(spot, mark.spot):
-                    self._set(lane, mark, spot)
+                    passage.far_from = behind
+                if before.far and passage.mark.version == before.version:
+                    self._set(passage, first.get(lane, behind))
+                elif lane in first and not _after(first[lane], passage.mark.spot):
+                    self._set(passage, first[lane])
 
     def drop(self, lane: Lane | None = None) -> None:
         """Forgets a lane's mark, or all: after a reconnect or a claim that failed."""
@@ -123,22 +143,20 @@ class Watermarks:
     def _drop(self, lane: Lane | None = None) -> None:
         self._counter += 1
         self._dropped_at = self._counter
-        for one in [lane] if lane is not None else list(self._marks):
-            self._marks.pop(one, None)
-            self._far_from.pop(one, None)
+        if lane is None:
+            self._lanes.clear()
+        else:
+            self._lanes.pop(lane, None)
 
-    def _none(self) -> Mark:
-        return Mark(None, self._dropped_at)
+    def _of(self, lane: Lane) -> _Passage:
+        return self._lanes.setdefault(lane, _Passage(Mark(None, self._dropped_at)))
 
-    def _set(self, lane: Lane, old: Mark, spot: Spot | None) -> None:
+    def _set(self, passage: _Passage, spot: Spot) -> None:
         """Setting a mark back makes what others began from the older one too old to move it."""
+        old = passage.mark
         back = spot != old.spot and not _after(spot, old.spot)
         self._counter += back
-        self._marks[lane] = Mark(spot, self._counter if back else old.version)
-
-    def _behind(self, spot: Spot | None) -> Spot | None:
-        """The place, or NEAR behind the last now that is known should that be lower."""
-        return _lower(spot, Spot(earlier(self._now, NEAR), 0) if self._now is not None else None)
+        passage.mark = Mark(spot, self._counter if back else old.version)
 
 
 def _lower(one: Spot | None, other: Spot | None) -> Spot | None:

@@ -42,72 +42,98 @@ def begins(marks: Watermarks, clock: Clock, *, after: float) -> Spot | None:
     return marks.begin_look(LANE, full=False).spot
 
 
-def test_after_a_look_that_found_nothing_the_mark_stays_near_to_now() -> None:
+def passing(clock: Clock) -> Watermarks:
+    """The marks of a lane whose jobs pass in full batches, the last one due at 99.9 and taken at 100."""
+    marks = Watermarks(clock)
+    looked(marks, 100, at(50))
+    marks.claimed(LANE, marks.begin(LANE), at(99.9, 42), moment(100))
+    return marks
+
+
+def test_after_a_look_that_found_nothing_the_mark_trails_two_seconds_behind_now() -> None:
     marks = Watermarks()
     looked(marks, 100)
-    assert marks.begin(LANE).spot == Spot(moment(99.75), 0)
+    assert marks.begin(LANE).spot == Spot(moment(98), 0)
 
 
-def test_twenty_looks_a_second_begin_two_seconds_behind_now_and_those_between_near_to_it() -> None:
-    clock = Clock()
-    marks = Watermarks(clock)
-    looked(marks, 100)
-    assert begins(marks, clock, after=0.01) == Spot(moment(99.75), 0)
-    assert begins(marks, clock, after=0.06) == Spot(moment(98), 0)
-    assert begins(marks, clock, after=0.01) == Spot(moment(99.75), 0)
-
-
-def test_a_look_moves_the_mark_to_the_first_ready_row_and_the_next_ones_still_begin_behind_now() -> None:
-    clock = Clock()
-    marks = Watermarks(clock)
+def test_a_look_moves_the_mark_to_the_first_ready_row_and_the_next_one_still_begins_two_seconds_behind_now() -> None:
+    marks = Watermarks()
     looked(marks, 100, at(50, 7))
     assert marks.begin(LANE).spot == at(50, 7)
-    clock.now += 0.05
-    looked(marks, 101, at(100.9, 8))
-    assert marks.begin(LANE).spot == at(100.9, 8)
-    assert begins(marks, clock, after=0.01) == Spot(moment(100.75), 0)
-    assert begins(marks, clock, after=0.06) == Spot(moment(99), 0)
+    looked(marks, 101, at(100.5, 8))
+    assert marks.begin(LANE).spot == at(100.5, 8)
+    assert marks.begin_look(LANE, full=False).spot == Spot(moment(99), 0)
+
+
+def test_where_full_batches_pass_twenty_looks_a_second_begin_two_seconds_behind_now_and_those_between_near_to_it() -> (
+    None
+):
+    clock = Clock()
+    marks = passing(clock)
+    assert begins(marks, clock, after=0.01) == Spot(moment(99.75), 0)
+    assert begins(marks, clock, after=0.05) == Spot(moment(98), 0)
+    assert begins(marks, clock, after=0.01) == Spot(moment(98), 0), "no full batch since then: there is little to walk"
 
 
 def test_however_long_nobody_looked_nothing_lies_between_two_far_looks() -> None:
     """All threads were busy while another lane's claims went on: their now is no measure of what was seen here."""
     clock = Clock()
-    marks = Watermarks(clock)
-    looked(marks, 100)
-    clock.now += 0.01
-    looked(marks, 100.01)
+    marks = passing(clock)
     marks.passed(moment(110))
     assert begins(marks, clock, after=10) == Spot(moment(98), 0)
 
 
 def test_where_a_far_look_was_not_answered_the_next_one_reaches_as_far() -> None:
     clock = Clock()
-    marks = Watermarks(clock)
-    looked(marks, 100)
+    marks = passing(clock)
     clock.now += 5
     marks.begin_look(LANE, full=False)  # and lost
+    marks.passed(moment(105))
     assert begins(marks, clock, after=0.06) == Spot(moment(98), 0)
 
 
-def test_what_a_near_look_passes_over_is_found_by_the_next_far_one_which_sets_the_mark_back() -> None:
+def test_what_near_looks_pass_over_is_found_by_the_next_far_one_which_sets_the_mark_back() -> None:
     clock = Clock()
-    marks = Watermarks(clock)
-    looked(marks, 100)
-    clock.now += 0.01
-    looked(marks, 100.01, at(100.005, 9))
+    marks = passing(clock)
     assert begins(marks, clock, after=0.06) == Spot(moment(98), 0)
     looked(marks, 100.06, at(99.2, 10))
     assert marks.begin(LANE).spot == at(99.2, 10)
 
 
-def test_a_full_batch_moves_the_mark_to_its_last_row_with_its_id() -> None:
+def test_a_near_look_never_moves_the_mark_past_what_a_far_one_has_just_found() -> None:
     clock = Clock()
-    marks = Watermarks(clock)
-    looked(marks, 100, at(50))
-    marks.claimed(LANE, marks.begin(LANE), at(99.9, 42), moment(100))
+    marks = passing(clock)
+    clock.now += 0.01
+    near = {LANE: marks.begin_look(LANE, full=False)}
+    clock.now += 0.05
+    looked(marks, 100.06, at(99.95, 10))
+    for first in ({}, {LANE: at(100.01, 11)}):
+        marks.looked(near, first, moment(100.055))
+        assert marks.begin(LANE).spot == at(99.95, 10)
+
+
+def test_a_near_look_sets_the_mark_back_to_what_it_finds_below() -> None:
+    clock = Clock()
+    marks = passing(clock)
+    clock.now += 0.01
+    marks.looked({LANE: marks.begin_look(LANE, full=False)}, {LANE: at(99.8, 9)}, moment(100.01))
+    assert marks.begin(LANE).spot == at(99.8, 9)
+
+
+def test_the_look_after_a_drop_is_a_full_one_and_the_only_one() -> None:
+    clock = Clock()
+    marks = passing(clock)
+    before = {LANE: marks.begin_look(LANE, full=False)}
+    marks.drop(LANE)
+    marks.looked(before, {}, moment(100.01))
+    assert begins(marks, clock, after=0.01) is None
+    looked(marks, 100.02)
+    assert begins(marks, clock, after=0.01) == Spot(moment(98.02), 0)
+
+
+def test_a_full_batch_moves_the_mark_to_its_last_row_with_its_id() -> None:
+    marks = passing(Clock())
     assert marks.begin(LANE).spot == at(99.9, 42)
-    assert begins(marks, clock, after=0.01) == Spot(moment(99.75), 0)
-    assert begins(marks, clock, after=0.06) == Spot(moment(98), 0)
 
 
 def test_a_full_look_has_no_bound_and_sets_the_mark_back_to_what_it_finds() -> None:
@@ -181,4 +207,4 @@ def test_a_clock_that_was_set_back_drops_all_marks() -> None:
 def test_sqlites_shorter_times_are_kept_in_their_own_width() -> None:
     marks = Watermarks()
     marks.looked({LANE: marks.begin_look(LANE, full=False)}, {}, "2026-03-01 12:00:05.250")
-    assert marks.begin(LANE).spot == Spot("2026-03-01 12:00:05.000", 0)
+    assert marks.begin(LANE).spot == Spot("2026-03-01 12:00:03.250", 0)
