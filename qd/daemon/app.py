@@ -261,16 +261,18 @@ class Daemon:
     def _apply(self, old: Setup, new: Setup) -> None:
         moved = new.config.http.listen != old.config.http.listen
         http = self._listening(new.config) if moved else self._http
+        # Before the engine: jobs may wait already for a queue that is new here, to be counted under its name.
+        self._metrics.reconfigure(new.config, new.registry)
         try:
             if needs_engine(old, new):
                 self._engines.start(new)
         except Exception:
+            self._metrics.reconfigure(old.config, old.registry)
             if moved and http is not None:
                 http.close()
             raise
         new.adopted()
         self._remark(new.config)
-        self._metrics.reconfigure(new.config, new.registry)
         if new.config.log != old.config.log:
             self._log.apply(new.config.log)
         before, self._http = self._http, http

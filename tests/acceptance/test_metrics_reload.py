@@ -84,6 +84,22 @@ def test_a_queue_that_comes_back_goes_on_from_what_it_had(qd: Qd, daemon: Daemon
     assert page(qd.port).value("qd_jobs_claimed_total", queue="default") == 1
 
 
+def test_jobs_that_wait_for_their_queue_to_be_served_are_all_counted_under_its_name(qd: Qd, daemon: Daemon) -> None:
+    qd.enqueue("nap", 300, queue="reports", seconds=0)
+    many = [f"q{number}" for number in range(40)]  # so that their series take a moment to make
+    qd.write(
+        queues=dict.fromkeys(["default", *many, "reports"], POLICY),
+        workers=[{"queues": ["reports", "default"], "threads": 2}],
+    )
+    applied(daemon)
+    succeeded = {"job_type": "nap", "outcome": "succeeded"}
+    wait_for(lambda: page(qd.port).total("qd_job_attempts_total", **succeeded) == 302, 30, "all of them counted")
+    found = page(qd.port)
+    assert found.value("qd_job_attempts_total", queue="reports", **succeeded) == 300
+    assert found.value("qd_job_wait_seconds_count", queue="reports") == 300
+    assert found.total("qd_jobs_claimed_total", queue="_other") == 0
+
+
 def test_a_refused_reload_leaves_every_series_as_it_was(qd: Qd, daemon: Daemon) -> None:
     before = set(page(qd.port).series)
     serve(qd, "default", "reports")
