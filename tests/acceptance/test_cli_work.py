@@ -118,7 +118,7 @@ def test_retrying_all_ends_although_the_jobs_fail_at_once(shell: ServerShell) ->
 def test_check_passes_with_the_documented_grants(shell: ServerShell) -> None:
     shown = shell.ok("check")
     assert "FAIL" not in shown
-    for what in ("isolation: READ COMMITTED", "claim plan: walks qd_jobs_claim", "grants: all that qd needs"):
+    for what in ("isolation: READ COMMITTED", "claim plan: a range of qd_jobs_claim", "grants: all that qd needs"):
         assert f"ok    {what}" in shown
 
 

@@ -48,8 +48,11 @@ def test_a_daemon_that_is_scraped_shows_its_jobs_and_an_alert_reaches_a_person(
     assert (told.receiver, told.labels["queue"], told.labels["database"]) == ("people", "default", "shop")
     assert server.firing("Claimed", queue="default") and not server.faults()
     wait_for(lambda: server.value('qd_jobs_claimed_total{queue="default"}') == 3, 30, "the count of three jobs")
-    (line,) = server.range('qd_jobs_claimed_total{queue="default"}', began)
-    assert line.points[-1][1] == 3 and line.labels["instance"] == target
+    claimed = 'qd_jobs_claimed_total{queue="default"}'
+    (line,) = wait_for(
+        lambda: [one for one in server.range(claimed, began) if one.points[-1][1] == 3], 30, "three jobs at a whole step"
+    )
+    assert line.labels["instance"] == target
     assert {"__name__": "up", "database": "shop", "instance": target, "job": "qd"} in server.series()
     assert daemon.stop() == 0
     wait_for(lambda: server.up() == {target: False}, 30, "the target to be down")
