@@ -50,7 +50,9 @@ def test_a_daemon_that_is_scraped_shows_its_jobs_and_an_alert_reaches_a_person(
     wait_for(lambda: server.value('qd_jobs_claimed_total{queue="default"}') == 3, 30, "the count of three jobs")
     claimed = 'qd_jobs_claimed_total{queue="default"}'
     (line,) = wait_for(
-        lambda: [one for one in server.range(claimed, began) if one.points[-1][1] == 3], 30, "three jobs at a whole step"
+        lambda: [one for one in server.range(claimed, began) if one.points[-1][1] == 3],
+        30,
+        "three jobs at a whole step",
     )
     assert line.labels["instance"] == target
     assert {"__name__": "up", "database": "shop", "instance": target, "job": "qd"} in server.series()
