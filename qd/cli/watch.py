@@ -13,7 +13,7 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -37,6 +37,9 @@ TO_END = 0.2
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
+DRAWING = (signal.SIGWINCH, signal.SIGTSTP)
+"""What a screen has to act on; without one Ctrl-Z stops it as it stops any program."""
+
 
 def watch(cli: Cli, every: float) -> int:
     """Draws until it is ended; the exit code, as shells have it.
@@ -47,11 +50,12 @@ def watch(cli: Cli, every: float) -> int:
     Raises:
         SetupWrong: at the first look.
     """
-    with _wakes() as (wait, wake):
+    screen = _Screen() if _can_draw() else None
+    with _wakes(ENDING if screen is None else (*ENDING, *DRAWING)) as (wait, wake):
         looker = Looker(cli, every, wake)
         looker.start()
         try:
-            code = _Watch(looker, every).run(wait)
+            code = _Watch(looker, every, screen).run(wait)
         finally:
             ended = looker.stop()
     if not ended:  # in the middle of a call that has no end of its own yet: nothing there is to be waited for
@@ -120,10 +124,9 @@ class Looker(threading.Thread):
 class _Watch:
     """The loop on the main thread."""
 
-    def __init__(self, looker: Looker, every: float) -> None:
-        self._looker, self._every = looker, every
+    def __init__(self, looker: Looker, every: float, screen: _Screen | None) -> None:
+        self._looker, self._every, self._screen = looker, every, screen
         self._seen = Seen()
-        self._screen = _Screen() if _can_draw() else None
 
     def run(self, wait: Callable[[float], list[int]]) -> int:
         """Until a signal ends it; the exit code, as shells have it."""
@@ -209,15 +212,14 @@ def _can_draw() -> bool:
 
 
 @contextmanager
-def _wakes() -> Iterator[tuple[Callable[[float], list[int]], Callable[[], None]]]:
-    """Signals and the looker as bytes in a pipe: a way to wait for them, and one to wake who waits.
+def _wakes(wanted: Sequence[signal.Signals]) -> Iterator[tuple[Callable[[float], list[int]], Callable[[], None]]]:
+    """These signals and the looker as bytes in a pipe: a way to wait for them, and one to wake who waits.
 
     A signal that is ignored (nohup) stays so.
     """
     reader, writer = os.pipe()
     for end in (reader, writer):
         os.set_blocking(end, False)
-    wanted = (*ENDING, signal.SIGWINCH, signal.SIGTSTP)
     numbers = [number for number in wanted if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, lambda *_: None) for number in numbers}
     old = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)

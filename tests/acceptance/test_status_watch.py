@@ -160,6 +160,21 @@ def test_into_a_pipe_go_pictures_one_below_the_other_until_the_reader_goes(shell
     assert "\x1b" not in "".join(lines) and watching.stderr.read() == ""
 
 
+def test_ctrl_z_stops_it_in_a_pipe_too_and_fg_lets_it_go_on(shell: ServerShell) -> None:
+    command = ("status", "--watch", "--every", "200ms")
+    watching = shell.start(*command, stdout=subprocess.PIPE, preexec_fn=os.setpgrp)  # as a shell does it
+    assert watching.stdout is not None
+    try:
+        assert watching.stdout.readline()
+        os.kill(watching.pid, signal.SIGTSTP)
+        wait_for(lambda: stopped(watching.pid), 10, "it to stop")
+        os.kill(watching.pid, signal.SIGCONT)
+        assert sum(watching.stdout.readline().startswith("QUEUE ") for _ in range(30)) >= 2, "it went on"
+    finally:
+        watching.kill()
+        watching.communicate(timeout=10)
+
+
 def size_of(frame: str) -> tuple[int, int]:
     """Lines of a frame, and how long the first one is."""
     lines = frame.split("\r\n")
