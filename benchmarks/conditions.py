@@ -47,6 +47,9 @@ SYNCS = 100
 MEMORY = ("tmpfs", "ramfs")
 """File systems that sync nothing."""
 
+UNKNOWN = "not found out"
+"""Stands, with the reason, for the facts that should have been there."""
+
 Facts = dict[str, str]
 
 
@@ -72,7 +75,7 @@ def after(plan: Plan, part: Part, known: Conditions) -> Conditions:
 
     Args:
         part: the peers' servers and versions belong to `drain`.
-        known: what earlier parts have found, which isn't asked again.
+        known: what earlier parts have found, which isn't asked again; what they couldn't find out is.
     """
     server = part.server or OWN
     finders = {f"server {server}": lambda: _mysql(server)}
@@ -83,7 +86,7 @@ def after(plan: Plan, part: Part, known: Conditions) -> Conditions:
             "Redis, `.synced`": lambda: _redis(synced=True),
             "peers": lambda: _peers(plan.folder / "venvs"),
         }
-    return {group: _tried(find) for group, find in finders.items() if group not in known}
+    return {group: _tried(find) for group, find in finders.items() if group not in known or UNKNOWN in known[group]}
 
 
 def stolen() -> tuple[int, int]:
@@ -102,7 +105,7 @@ def _tried(find: Callable[[], Facts]) -> Facts:
     try:
         return find()
     except Exception as error:  # whatever keeps it from being known, the run's figures are there
-        return {"not found out": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
+        return {UNKNOWN: " ".join(f"{type(error).__name__}: {error}".split())[:300]}
 
 
 def _commit() -> str:
