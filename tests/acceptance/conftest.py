@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -15,10 +15,13 @@ from tests.support.daemon import Qd
 from tests.support.mariadb import MariaDB
 from tests.support.missing import without
 from tests.support.pace import Watch
+from tests.support.programs import HttpProgram
 from tests.support.prometheus import Prometheus, Targets
 from tests.support.server import Server, ServerMissing
 from tests.support.systemd import Machine, boot
 from tests.support.unit import Unit, machine_with_qd
+
+Program = TypeVar("Program", bound=HttpProgram)
 
 
 @pytest.fixture
@@ -48,14 +51,13 @@ def frail(folder: Path, own_mariadb: Callable[..., MariaDB]) -> Iterator[Qd]:
     qd.end()
 
 
-@pytest.fixture
-def prometheus(folder: Path) -> Iterator[Callable[..., Prometheus]]:
-    """Starts real Prometheus servers, gone with the test. The arguments are Prometheus's, but for the folder."""
-    servers: list[Prometheus] = []
+def started(folder: Path, kind: type[Program]) -> Iterator[Callable[..., Program]]:
+    """Starts real servers of a kind, gone with the test. The arguments are the kind's, but for the folder."""
+    servers: list[Program] = []
 
-    def start(*args: Any, **more: Any) -> Prometheus:
+    def start(*args: Any, **more: Any) -> Program:
         try:
-            servers.append(Prometheus(folder / f"prometheus{len(servers)}", *args, **more))
+            servers.append(kind(folder / f"{kind.__name__.lower()}{len(servers)}", *args, **more))
         except ServerMissing as missing:
             without(missing)
         servers[-1].start()
@@ -64,6 +66,18 @@ def prometheus(folder: Path) -> Iterator[Callable[..., Prometheus]]:
     yield start
     for server in servers:
         server.stop()
+
+
+@pytest.fixture
+def prometheus(folder: Path) -> Iterator[Callable[..., Prometheus]]:
+    """Starts Prometheus servers."""
+    yield from started(folder, Prometheus)
+
+
+@pytest.fixture
+def alertmanager(folder: Path) -> Iterator[Callable[[Mapping[str, Any]], Alertmanager]]:
+    """Starts Alertmanagers, each with a configuration."""
+    yield from started(folder, Alertmanager)
 
 
 @pytest.fixture
@@ -72,24 +86,6 @@ def webhook() -> Iterator[Webhook]:
     webhook = Webhook()
     yield webhook
     webhook.close()
-
-
-@pytest.fixture
-def alertmanager(folder: Path) -> Iterator[Callable[[Mapping[str, Any]], Alertmanager]]:
-    """Starts a real Alertmanager with a configuration, gone with the test."""
-    servers: list[Alertmanager] = []
-
-    def start(config: Mapping[str, Any]) -> Alertmanager:
-        try:
-            servers.append(Alertmanager(folder / f"alertmanager{len(servers)}", config))
-        except ServerMissing as missing:
-            without(missing)
-        servers[-1].start()
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.stop()
 
 
 @pytest.fixture(scope="module")
