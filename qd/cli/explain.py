@@ -5,8 +5,10 @@ May import: the modules of cli, the protocol's values.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from typing import TypeVar
 
 import click
 
@@ -14,8 +16,14 @@ from qd.cli import paging
 from qd.cli.context import Cli, pass_cli
 from qd.cli.reasons import Circumstances, Policy, why, why_dead
 from qd.cli.terminal import facts, safe, show_json
-from qd.errors import ConnectionLost, NotFound, StoreError
-from qd.store.protocol import DaemonRow, FailedRow, JobRow, StaleRow
+from qd.errors import ConnectionLost, NotFound, ReadOnlyServer, ServerBusy, StoreError
+from qd.store.protocol import DaemonRow, FailedRow, JobRow
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+OUT_OF_REACH = (ConnectionLost, ReadOnlyServer, ServerBusy)
+"""Errors by which nothing more can be asked."""
 
 
 @click.command()
@@ -51,20 +59,50 @@ def _find(cli: Cli, job_id: int) -> JobRow | FailedRow:
 
 
 def _circumstances(cli: Cli, job: JobRow) -> Circumstances:
-    daemons, policy = tuple(cli.store.daemons()), _policy(cli, job.queue)
-    first = [queue for queues in policy.first.values() for queue in queues]
-    look = cli.store.look(list(dict.fromkeys([job.queue, *first])), full=True)
-    ready = job.state == "ready"
-    return Circumstances(
-        now=cli.store.now(),
-        policy=policy,
-        paused=job.queue in look.paused,
-        daemons=daemons,
-        position=_position(cli, job) if ready else 0,
-        holders=tuple(cli.store.holders(_queues(daemons, job.queue))) if ready else (),
-        busy=frozenset(look.hits),
-        locked=ready and _locked(cli, job),
+    """What its state makes worth asking. All are plain reads: a look that locked a row would hold up its claim."""
+    daemons, ask = tuple(cli.store.daemons()), _Asking()
+    around = Circumstances(now=cli.store.now(), policy=_policy(cli, job.queue), daemons=daemons)
+    if job.state != "reserved":
+        paused = ask("whether its queue is paused", lambda: job.queue in cli.store.look([], full=True).paused, False)
+        around = replace(around, paused=paused)
+    if job.state == "ready":
+        around = _among_others(cli, job, around, ask)
+    return replace(around, untold=tuple(ask.untold))
+
+
+def _among_others(cli: Cli, job: JobRow, around: Circumstances, ask: _Asking) -> Circumstances:
+    """What only others' rows tell: who is before a ready job, and at work."""
+    before = around.policy.first.values()
+    first = list(dict.fromkeys(queue for queues in before for queue in queues)) if all(before) else []
+    served = _queues(around.daemons, job.queue)
+    look = ask("what is served before its queue", lambda: cli.store.look(first, full=True), None) if first else None
+    return replace(
+        around,
+        position=ask("its place in the queue", lambda: _position(cli, job), None),
+        holders=ask("what its daemons hold", lambda: tuple(cli.store.holders(served)), None),
+        with_ready=frozenset(look.hits if look else ()),
     )
+
+
+class _Asking:
+    """Asks what may fail by itself (a locked table, a walk that its time limit ends) and mustn't cost the rest.
+
+    Attributes:
+        untold: what couldn't be asked, and why.
+    """
+
+    def __init__(self) -> None:
+        self.untold: list[str] = []
+
+    def __call__(self, what: str, question: Callable[[], T], otherwise: U) -> T | U:
+        """The answer, or `otherwise` where there is none."""
+        try:
+            return question()
+        except OUT_OF_REACH:
+            raise
+        except StoreError as error:
+            self.untold.append(f"{what} ({error})")
+            return otherwise
 
 
 def _policy(cli: Cli, queue: str) -> Policy:
@@ -87,16 +125,3 @@ def _position(cli: Cli, job: JobRow) -> int:
         return cli.store.position(job.id)
     except NotFound:  # it has just been run; what was true a moment ago is what is told
         return 0
-
-
-def _locked(cli: Cli, job: JobRow) -> bool:
-    """Whether a claim would pass the row over; a server that takes no writes doesn't tell."""
-    row = StaleRow(job.id, job.queue, job.type, job.reserved_by or "", "", job.attempts)
-    try:
-        return row not in cli.store.free([row]) and cli.store.job(job.id).state == "ready"
-    except NotFound:
-        return False
-    except ConnectionLost:
-        raise
-    except StoreError:
-        return False

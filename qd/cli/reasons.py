@@ -10,15 +10,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import get_close_matches
 
-from qd.cli.shape import away, stamp
+from qd.cli.shape import NONE_SEEN, SEEN, away, stamp
 from qd.cli.terminal import plural
 from qd.duration import spell
 from qd.store.protocol import POSITION_COUNTED, DaemonRow, FailedRow, Holder, JobRow
 
 SOON = 10.0
 """Seconds after which a ready job should have been taken where nothing stands in its way."""
-
-SEEN = "been seen in the last 60 s"
 
 
 @dataclass(frozen=True)
@@ -58,20 +56,20 @@ class Circumstances:
     Attributes:
         daemons: those that live.
         now: the database's.
-        position: ready jobs before it in its queue.
-        holders: who holds jobs of the queues that the daemons of its queue serve.
-        busy: queues that have ready jobs and aren't paused.
-        locked: another transaction has its row locked.
+        position: ready jobs before it in its queue; None: not known.
+        holders: who holds jobs of the queues that the daemons of its queue serve; None: not known.
+        with_ready: of the queues that workers serve before its own, those that have ready jobs and aren't paused.
+        untold: what couldn't be asked, and why.
     """
 
     now: datetime
     policy: Policy
     paused: bool = False
     daemons: tuple[DaemonRow, ...] = ()
-    position: int = 0
-    holders: tuple[Holder, ...] = ()
-    busy: frozenset[str] = frozenset()
-    locked: bool = False
+    position: int | None = 0
+    holders: tuple[Holder, ...] | None = ()
+    with_ready: frozenset[str] = frozenset()
+    untold: tuple[str, ...] = ()
 
     def serving(self, queue: str) -> list[DaemonRow]:
         """The daemons that serve a queue."""
@@ -82,7 +80,14 @@ def why(job: JobRow, around: Circumstances) -> Iterator[Reason]:
     """All reasons of a job in qd_jobs."""
     if job.state == "reserved":
         yield from _of_reserved(job, around)
-        return
+    else:
+        yield from _of_waiting(job, around)
+    if around.untold:
+        yield Reason("untold", f"it couldn't be asked: {'; '.join(around.untold)}")
+
+
+def _of_waiting(job: JobRow, around: Circumstances) -> Iterator[Reason]:
+    """Those of a job that nobody holds, or that was left behind."""
     if job.state == "blocked":
         yield Reason("blocked", "it waits for a limit or for another job")
     if job.state == "stale":
@@ -174,7 +179,7 @@ def _of_daemons(job: JobRow, around: Circumstances) -> Iterator[Reason]:
     serving, daemons = around.serving(job.queue), around.daemons
     if not serving:
         some = "none of the live daemons does" if len(daemons) > 1 else "the only live daemon doesn't"
-        there = some if daemons else f"none has {SEEN}, but for such as are stopping"
+        there = some if daemons else NONE_SEEN
         yield Reason("not_served", f"no daemon serves queue {job.queue}: {there}{_unknown(job.queue, around.policy)}")
     elif not any(job.type in daemon.types for daemon in serving):
         yield Reason(
@@ -205,22 +210,19 @@ def _of_itself(job: JobRow, around: Circumstances) -> Iterator[Reason]:
             "quarantine",
             f"its process went down with it {plural(job.crashes, 'time')}: only a thread that is free takes it, alone"
         )  # fmt: skip
-    if around.locked:
-        yield Reason(
-            "locked",
-            "another transaction has its row locked: claims pass it over until that ends (SHOW PROCESSLIST, "
-            "information_schema.innodb_trx)",
-        )
 
 
 def _of_order(job: JobRow, around: Circumstances) -> Iterator[Reason]:
     """What is taken before it: jobs of other queues, and of its own."""
     first = {
-        worker: [queue for queue in queues if queue in around.busy] for worker, queues in around.policy.first.items()
+        worker: [queue for queue in queues if queue in around.with_ready]
+        for worker, queues in around.policy.first.items()
     }
     if first and all(first.values()):
         named = "; ".join(f"worker {worker} takes {', '.join(queues)} first" for worker, queues in first.items())
         yield Reason("other_queues", f"by this configuration, {named}, and there are ready jobs")
+    if around.position is None:
+        return
     if around.position == 0:
         yield Reason("next", "it is ready and the next of its queue")
         return
@@ -230,7 +232,13 @@ def _of_order(job: JobRow, around: Circumstances) -> Iterator[Reason]:
 
 
 def _of_threads(job: JobRow, around: Circumstances) -> Iterator[Reason]:
-    """What those do that could run it, as far as rows tell."""
+    """What those do that could run it, as far as rows tell.
+
+    Whether a transaction has its row locked is not among it: who asks that locks the row himself for a
+    moment, and a claim of that moment passes it over.
+    """
+    if around.holders is None:
+        return
     names = {owner_of(daemon.id) for daemon in around.serving(job.queue)}
     busy = [holder for holder in around.holders if holder.name in names]
     waited = (around.now - job.available_at).total_seconds()
@@ -241,11 +249,12 @@ def _of_threads(job: JobRow, around: Circumstances) -> Iterator[Reason]:
             f"the daemons of its queue hold {plural(sum(holder.jobs for holder in busy), 'job')} now ({who}), the "
             f"longest for {spell(max(holder.longest for holder in busy))}: it is taken when a thread is free",
         )
-    elif waited > SOON and not around.locked:
+    elif waited > SOON and not around.untold:
         yield Reason(
             "not_taken",
             f"it has been due for {spell(waited)}, and the daemons of its queue hold no job: something keeps them "
-            "from claiming. Their log, `qd check`, /readyz and qd_workers{state=\"backoff\"} say what",
+            "from claiming. Their log, `qd check`, /readyz and qd_workers{state=\"backoff\"} say what; where nothing "
+            "keeps them, another transaction has its row locked (SHOW PROCESSLIST, information_schema.innodb_trx)",
         )  # fmt: skip
 
 

@@ -12,10 +12,16 @@ from typing import Any
 
 from qd.duration import spell
 from qd.job import PRIORITIES
-from qd.store.protocol import DaemonRow, FailedRow, JobRow, QueueDepth
+from qd.store.protocol import SEEN_WITHIN, DaemonRow, FailedRow, JobRow, QueueDepth
 
 SHOWN_PAYLOAD = 65_536
 """Characters of a payload that are shown to people."""
+
+SEEN = f"been seen in the last {SEEN_WITHIN} s"
+"""What a daemon has, or hasn't."""
+
+NONE_SEEN = f"none has {SEEN}, but for such as are stopping"
+"""What is so where no daemon is known; one that stops has signed off."""
 
 _NAMES = {number: name for name, number in PRIORITIES.items()}
 

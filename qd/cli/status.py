@@ -13,7 +13,7 @@ import click
 
 from qd.cli import ending
 from qd.cli.context import Cli, pass_cli
-from qd.cli.shape import brief, daemon_json, depth_json
+from qd.cli.shape import NONE_SEEN, brief, daemon_json, depth_json
 from qd.cli.terminal import facts, safe, show_json, table
 from qd.duration import duration, spell
 from qd.store.protocol import DaemonRow, FullStore, QueueDepth, ServerInfo
@@ -36,7 +36,7 @@ class Picture:
     server: ServerInfo
     place: str
     known: frozenset[str]
-    no_daemon = "no daemon takes jobs: none has been seen in the last 60 s, but for such as are stopping"
+    no_daemon = f"no daemon takes jobs: {NONE_SEEN}"
 
     def queue_rows(self, depths: Sequence[QueueDepth] | None = None) -> list[list[str]]:
         """The table of queues, or of some of them, cells safe for a terminal."""

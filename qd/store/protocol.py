@@ -18,6 +18,7 @@ from qd.job import ClaimedJob, Job
 from qd.outcome import Settlement, Verdict
 from qd.store.values import (
     POSITION_COUNTED,
+    SEEN_WITHIN,
     STATES,
     Claim,
     ClaimPath,
@@ -40,6 +41,7 @@ from qd.store.values import (
 
 __all__ = [
     "POSITION_COUNTED",
+    "SEEN_WITHIN",
     "STATES",
     "AdminStore",
     "Claim",
@@ -259,7 +261,7 @@ class AdminStore(Protocol):
         ...
 
     def daemons(self) -> list[DaemonRow]:
-        """Who runs (seen in the last 60 s)."""
+        """Who runs: seen within SEEN_WITHIN."""
         ...
 
     def position(self, job_id: int) -> int:

@@ -10,11 +10,8 @@ from typing import Any
 
 from qd.store.dialect import Cursor, Dialect
 from qd.store.listed import AT_ONCE, chunks, joined
-from qd.store.protocol import DaemonRow
+from qd.store.protocol import SEEN_WITHIN, DaemonRow
 from qd.store.settle.texts import as_text
-
-SEEN_WITHIN = 60
-"""Seconds since its last word for which a daemon counts as running."""
 
 FORGET_AFTER = 86_400
 """Seconds after which a daemon that was not seen is forgotten."""

@@ -17,6 +17,9 @@ STATES = ("ready", "delayed", "reserved", "stale", "blocked")
 POSITION_COUNTED = 10_000
 """How far `AdminStore.position` counts."""
 
+SEEN_WITHIN = 60
+"""Seconds since its last word for which a daemon counts as running."""
+
 
 class ClaimPath(str, Enum):
     """How rows are claimed; the label `claim_path` of qd_build_info."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import closing
 from typing import Any
 
@@ -39,23 +40,56 @@ def test_a_job_behind_busy_threads_names_their_process_and_a_running_one_its_own
     assert "`qd recover` does it now" in explained(qd, running[0])["stale"]
 
 
-def test_a_row_that_a_stranger_locks_is_told_while_it_lasts(qd: Qd) -> None:
-    qd.write(workers=[{"queues": ["default"], "threads": 1}])
+def test_a_job_that_has_no_row_for_others_says_what_may_have_become_of_it(qd: Qd) -> None:
     with closing(qd.server.connect(qd.database, autocommit=False)) as stranger, closing(stranger.cursor()) as cursor:
         cursor.execute("INSERT INTO qd_jobs (type, payload) VALUES ('nap', '{\"seconds\": 0}')")
         job = int(cursor.lastrowid)
         missing = verb(qd, "explain", str(job))
         assert missing.returncode == 1 and "isn't committed yet" in missing.stderr
         stranger.commit()
-        cursor.execute("SELECT id FROM qd_jobs WHERE id = %s FOR UPDATE", (job,))
-        cursor.fetchall()
-        daemon = qd.start()
-        assert list(explained(qd, job)) == ["locked", "next"]
-        stranger.rollback()
-    wait_for(lambda: qd.ran("end", job), 15, "the job to run once nobody locks it")
+    daemon = qd.start()
+    wait_for(lambda: qd.ran("end", job), 15, "the job to run")
+    assert daemon.stop() == 0
     finished = verb(qd, "explain", str(job))
     assert finished.returncode == 1 and "it has finished" in finished.stderr
-    assert daemon.stop() == 0
+
+
+def test_who_only_looks_takes_no_lock_that_a_claim_would_pass_over(frail: Qd) -> None:
+    frail.write(
+        queues={"default": {"lease": "15s"}, "urgent": {"lease": "15s"}},
+        workers=[{"queues": ["urgent", "default"], "threads": 1}],
+    )
+    ready, delayed, reserved, stale = frail.enqueue("nap", 4)
+    frail.sql("UPDATE qd_jobs SET available_at = NOW(6) + INTERVAL 1 HOUR WHERE id = %s", (delayed,))
+    for job, ahead in ((reserved, 1), (stale, -1)):
+        frail.sql(
+            "UPDATE qd_jobs SET lane = 1, reserved_by = 'a:1:b:c:2', reserved_at = NOW(6), "
+            "available_at = NOW(6) + INTERVAL %s HOUR WHERE id = %s", (ahead, job)
+        )  # fmt: skip
+    frail.sql("SET GLOBAL log_output = 'TABLE'")
+    frail.sql("SET GLOBAL general_log = 1")
+    for state, job in (("next", ready), ("delayed", delayed), ("reserved", reserved), ("stale", stale)):
+        assert state in explained(frail, job)
+    for looks in (("status",), ("jobs", "list"), ("jobs", "show", str(ready)), ("failed", "list"), ("queues", "list")):
+        assert verb(frail, *looks).returncode == 0
+    frail.sql("SET GLOBAL general_log = 0")
+    asked = [
+        str(sql)
+        for (sql,) in frail.sql("SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log WHERE argument LIKE %s",
+                                ("%qd\\_%",))
+    ]  # fmt: skip
+    assert sum("FROM qd_jobs" in sql for sql in asked) > 8, "they were seen to ask"
+    assert [sql for sql in asked if re.search(r"FOR UPDATE|SHARE MODE|FOR SHARE|^(INSERT|UPDATE|DELETE)", sql)] == []
+
+
+def test_what_cannot_be_asked_is_told_and_the_rest_is_explained(qd: Qd) -> None:
+    (job,) = qd.enqueue("nap")
+    with closing(qd.server.connect(qd.database)) as stranger, closing(stranger.cursor()) as cursor:
+        cursor.execute("LOCK TABLES qd_queues WRITE, qd_daemons READ")
+        reasons = explained(qd, job)
+        cursor.execute("UNLOCK TABLES")
+    assert "next" in reasons and "not_served" in reasons
+    assert "whether its queue is paused" in reasons["untold"]
 
 
 def test_a_dead_letter_whose_key_is_taken_says_by_whom_and_the_retry_agrees(qd: Qd) -> None:

@@ -134,24 +134,28 @@ def test_threads_that_are_all_at_work_are_told_and_those_of_other_queues_are_not
 def test_a_job_that_nothing_keeps_from_running_and_that_yet_waits_is_told() -> None:
     long_due = replace(JOB, available_at=NOW - timedelta(minutes=5))
     assert codes(long_due) == ["next", "not_taken"]
-    assert "due for 5m" in text(long_due) and "qd_workers" in text(long_due)
-    for around in (replace(AROUND, paused=True), replace(AROUND, daemons=()), replace(AROUND, locked=True)):
+    for cause in ("due for 5m", "qd_workers", "has its row locked"):
+        assert cause in text(long_due)
+    for around in (replace(AROUND, paused=True), replace(AROUND, daemons=())):
         assert "not_taken" not in codes(long_due, around)
     assert "not_taken" not in codes(JOB), "it has just become due"
 
 
-def test_a_row_that_a_stranger_has_locked_is_told() -> None:
-    assert codes(JOB, replace(AROUND, locked=True)) == ["locked", "next"]
+def test_what_could_not_be_asked_is_told_and_nothing_is_said_in_its_place() -> None:
+    long_due = replace(JOB, available_at=NOW - timedelta(minutes=5))
+    around = replace(AROUND, position=None, holders=None, untold=("its place in the queue (too dear)",))
+    assert codes(long_due, around) == ["untold"]
+    assert text(long_due, around) == "it couldn't be asked: its place in the queue (too dear)"
 
 
 def test_queues_that_every_worker_serves_first_are_told_if_they_have_work() -> None:
     policy = replace(POLICY, first={"a": ("urgent", "idle"), "b": ("urgent",)})
-    around = replace(AROUND, policy=policy, busy=frozenset({"urgent", "mails"}))
+    around = replace(AROUND, policy=policy, with_ready=frozenset({"urgent", "mails"}))
     assert codes(JOB, around) == ["other_queues", "next"]
     assert "worker a takes urgent first; worker b takes urgent first" in text(JOB, around)
     free = replace(policy, first={"a": ("urgent",), "b": ()})
     assert codes(JOB, replace(around, policy=free)) == ["next"], "one worker serves it first"
-    assert codes(JOB, replace(around, busy=frozenset({"mails"}))) == ["next"]
+    assert codes(JOB, replace(around, with_ready=frozenset({"mails"}))) == ["next"]
 
 
 def test_a_job_without_an_attempt_left_and_one_in_quarantine_are_told() -> None:
