@@ -45,6 +45,14 @@ def test_what_keeps_another_back_are_alerts_that_exist_and_never_the_one_of_stal
         assert "QdStaleJobs" not in targets and "job" in rule["equal"]
 
 
+def test_the_alert_of_one_daemon_keeps_nothing_back_of_the_others() -> None:
+    own = {rule["alert"] for rule in rules() if "$labels.instance" in str(rule.get("annotations"))}
+    assert {"QdDown", "QdDatabaseDown", "QdCrashLoop"} <= own
+    for rule in config()["inhibit_rules"]:
+        sources = set(re.findall(r"\bQd\w+", str(rule["source_matchers"])))
+        assert "instance" in rule["equal"] or not sources & own, f"one of several with {sources} silences all"
+
+
 def test_prometheus_knows_where_alertmanager_listens() -> None:
     prometheus = yaml.safe_load(RULES.with_name("prometheus.yml").read_text("utf-8"))
     (manager,) = prometheus["alerting"]["alertmanagers"]
