@@ -168,9 +168,17 @@ def draw_states(sheet: Sheet, panel: Json, box: Box, source: Source) -> None:
             begin, end = source.times[first], source.times[last] + source.step
             moment: Any = datetime.fromtimestamp(begin)
             width: Any = datetime.fromtimestamp(end) - moment
-            axes.barh(row, width, left=moment, height=0.72, color=COLOURS[colour], alpha=0.55)
-            if (end - begin) / (source.times[-1] - source.times[0]) > (5.5 * len(word) + 9) / (box.width - 98):
-                axes.text(moment, row, f"  {word}", fontsize=7, va="center", color=INK, clip_on=True)
+            hatch = None if colour == "green" else "////"
+            paint: dict[str, Any] = {
+                "facecolor": COLOURS[colour],
+                "edgecolor": "white",
+                "linewidth": 0,
+                "alpha": 0.55,
+                "hatch": hatch,
+            }
+            axes.barh(row, width, left=moment, height=0.72, **paint)
+            if (end - begin) / (source.times[-1] - source.times[0]) > (5.2 * len(word) + 10) / (box.width - 98):
+                axes.text(moment, row, f"  {word}", fontsize=6.5, va="center", color=INK, clip_on=True)
     axes.set_yticks(range(len(shown)), [name for name, _ in shown], fontsize=7, color=INK)
     axes.set_ylim(len(shown) - 0.5, -0.5)
     time_axis(axes, source)

@@ -66,9 +66,9 @@ PANELS = (
     ),
     lines(
         "Age of the counts",
-        "How long ago a daemon last counted the rows, and how often it does. Over 5 intervals, what was counted is "
-        "left out rather than shown as it was; QdQueueStatsOld fires. A daemon that never could has no age.",
-        Query(f"(time() - {LAST}) < 1e9", "{{instance}}"),
+        "How long ago a daemon had counted the rows when it was scraped, and how often it does. Over 5 intervals, "
+        "what was counted is left out rather than shown as it was; QdQueueStatsOld fires. Without age: never yet.",
+        Query(f"(timestamp({LAST}) - {LAST}) < 1e9", "{{instance}}"),
         Query(f"max({select('qd_queue_stats_refresh_interval_seconds')})", "interval, the longest"),
         unit="s",
         width=12,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -84,9 +86,9 @@ def has_number(lines: list[Line]) -> bool:
 
 
 @pytest.fixture(scope="module")
-def shop(mariadb: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+def shop(mariadb: Server) -> Iterator[Shop]:
     """Started, scraped, and still with nothing to do."""
-    folder = tmp_path_factory.mktemp("shop")
+    folder = Path(tempfile.mkdtemp(prefix="qd-t-"))  # short, for sockets' sake
     database = mariadb.new_database()
     qd = Qd(folder, mariadb, database)
     qd.write(**CONFIG)
@@ -105,6 +107,7 @@ def shop(mariadb: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     prometheus.stop()
     qd.end()
     mariadb.drop_database(database)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def look_at_the_quiet(shop: Shop) -> None:
