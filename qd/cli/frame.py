@@ -52,7 +52,7 @@ class Seen:
         """A picture has come."""
         self.picture, self.at, self.trouble = picture, now, None
         self.clock = time.strftime("%H:%M:%S")
-        self._counts.append((now, {depth.queue: _waiting(depth) for depth in picture.depths}))
+        self._counts.append((now, {depth.queue: depth.jobs for depth in picture.depths}))
         while self._counts[0][0] < now - WINDOW and len(self._counts) > 2:
             self._counts.popleft()
 
@@ -125,7 +125,7 @@ def _queues(picture: Picture, seen: Seen, most: int) -> Any:
 
 def _fullness(depth: QueueDepth) -> tuple[int, int, str]:
     """The order in which queues are drawn where not all fit: those that have most first."""
-    return -_waiting(depth), -depth.failed, depth.queue
+    return -depth.jobs, -depth.failed, depth.queue
 
 
 def _daemons(picture: Picture, most: int) -> Any:
@@ -143,8 +143,3 @@ def _left_out(count: int, thing: str) -> list[Any]:
     from rich.text import Text
 
     return [Text(f"and {plural(count, f'more {thing}')}: `qd status` shows all")] if count else []
-
-
-def _waiting(depth: QueueDepth) -> int:
-    """Jobs that are there: waiting or running."""
-    return depth.ready + depth.delayed + depth.reserved + depth.stale + depth.blocked

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Protocol
 
 from qd.clock import monotonic
@@ -19,7 +20,7 @@ from qd.errors import NotFound, StoreError
 from qd.events import Events, Problem
 from qd.metrics.catalogue import OTHER
 from qd.metrics.depths import DepthSnapshot, by_queue
-from qd.store.protocol import DaemonRow, QueueDepth
+from qd.store.protocol import Count, DaemonRow
 
 SHARE = 50
 """An interval is at least this many times what a count costs: 2 % of the time."""
@@ -41,8 +42,7 @@ SAY_AGAIN = 600.0
 """Seconds between two warnings about the same thing."""
 
 ASK_AGAIN = 60.0
-"""Seconds until qd_daemons is asked again whether others serve what we don't know."""
-
+"""Seconds until qd_daemons is asked again what others serve, if nothing has to be said before."""
 
 NAMED = 3
 """Queues that a warning names."""
@@ -51,12 +51,8 @@ NAMED = 3
 class Counts(Protocol):
     """What the sampler asks of a store; every store offers it."""
 
-    def depths(self, known: Collection[str]) -> list[QueueDepth]:
+    def count(self, known: Collection[str]) -> Count:
         """Counts of the known queues, and of all others together."""
-        ...
-
-    def strangers(self, known: Collection[str], limit: int) -> list[tuple[str, int]]:
-        """The fullest of the other queues, and how many jobs wait in each."""
         ...
 
     def daemons(self) -> list[DaemonRow]:
@@ -102,6 +98,7 @@ class Sampler:
         self._costs: deque[float] = deque(maxlen=2)
         self._snapshot = DepthSnapshot(interval=refresh)
         self._quiet: dict[str, float] = {}
+        self._served: frozenset[str] = frozenset()
 
     def snapshot(self) -> DepthSnapshot:
         """What the last count found; never changes in the reader's hands. From any thread."""
@@ -116,15 +113,16 @@ class Sampler:
         """
         begun = self._clock()
         try:
-            found = self._store.depths(self._known)
+            found = self._store.count(sorted({*self._known, *self._served}))
         except StoreError as error:
             return self._too_dear(self._clock() - begun, error)
-        rows = by_queue(found, (*self._known, OTHER))
+        rows = by_queue(found.depths, (*self._known, OTHER))
         interval = self._interval(self._clock() - begun)
         # The age counts from before the count: never younger than the rows were.
         self._snapshot = DepthSnapshot(tuple(rows.values()), interval, stamp=time.time(), taken=begun)
-        if _waiting(rows[OTHER]):
-            self._warn_of_strangers()
+        if rows[OTHER].jobs:
+            interval += SHARE * self._warn_of_strangers(found)
+            self._snapshot = replace(self._snapshot, interval=interval)
         return interval
 
     def close(self) -> None:
@@ -165,16 +163,37 @@ class Sampler:
             with suppress(NotFound):
                 find(NO_JOB)
 
-    def _warn_of_strangers(self) -> None:
-        """Says that jobs wait where no daemon serves them: mostly a typo at the enqueue."""
-        if not self._due("strangers"):
-            return
-        served = {queue for daemon in self._store.daemons() for queue in daemon.queues}
-        unserved = self._store.strangers(sorted({*self._known, *served}), NAMED + 1)
-        if unserved:
-            self._say("strangers", _names(unserved))
-        else:
-            self._quiet["strangers"] = self._clock() + ASK_AGAIN
+    def _warn_of_strangers(self, found: Count) -> float:
+        """Says that jobs wait where no daemon serves them: mostly a typo at the enqueue.
+
+        The count itself names them. Only who serves what is asked, of qd_daemons, which is small; where that has
+        changed, the next count tells those queues apart.
+
+        Returns:
+            seconds that this took of the database's time.
+        """
+        waiting = sum(depth.jobs for depth in found.depths if depth.queue == OTHER)
+        tell = waiting > 0 and self._due("strangers")
+        if not (tell or self._due("daemons")):
+            return 0.0
+        before, (told, spent) = self._served, self._ask_who_serves()
+        if tell and not told:
+            self._quiet["strangers"] = self._quiet["daemons"]
+        elif tell and self._served == before:
+            self._say("strangers", _names(found.others, waiting))
+        # What failed has waited for a lock, most likely: it is tried again late, and holds up no count.
+        return spent if told else 0.0
+
+    def _ask_who_serves(self) -> tuple[bool, float]:
+        """Learns which queues running daemons serve; whether it could be told, and what it took."""
+        begun, told = self._clock(), False
+        self._quiet["daemons"] = begun + ASK_AGAIN  # whatever becomes of it
+        with suppress(StoreError):  # what was known holds on; if the database is away, the next count says so
+            self._served = frozenset(queue for daemon in self._store.daemons() for queue in daemon.queues)
+            told = True
+        spent = self._clock() - begun
+        self._quiet["daemons"] += SHARE * spent
+        return told, spent
 
     def _due(self, what: str) -> bool:
         return self._clock() >= self._quiet.get(what, 0.0)
@@ -184,12 +203,8 @@ class Sampler:
         self._events.publish(Problem(self.name, text))
 
 
-def _waiting(row: QueueDepth) -> int:
-    return row.ready + row.delayed + row.reserved + row.stale + row.blocked
-
-
-def _names(fullest: Sequence[tuple[str, int]]) -> str:
+def _names(queues: Sequence[str], jobs: int) -> str:
     """The warning; the names come from anybody's INSERT, so they are quoted and cut."""
-    named = ", ".join(f"{queue[:64]!a} ({jobs})" for queue, jobs in fullest[:NAMED])
-    more = " and more" if len(fullest) > NAMED else ""
-    return f"jobs wait in queues that neither this configuration nor a running daemon knows: {named}{more}"
+    named = ", ".join(f"{queue[:64]!a}" for queue in queues[:NAMED])
+    waits = "1 job waits" if jobs == 1 else f"{jobs:,} jobs wait"
+    return f"{waits} in queues that neither this configuration nor a running daemon knows, among them {named}"

@@ -2,19 +2,20 @@
 
 It is a grouped walk over the claim index, which holds all that is counted of jobs, and over the dead
 letters' index by queue. Posts are known by their due time, so no row is touched. Whoever can enqueue can
-name a queue for each job, so who counts for a daemon has the server add up those that it doesn't know.
+name a queue for each job, so who counts for a daemon has the server add up those that it doesn't know, and
+name a few of them in the same walk.
 May import: config (the name for those), posts, dialect, protocol.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from qd.config.limits import OTHER
 from qd.store.dialect import Cursor, Dialect
 from qd.store.posts import POST_DUE, PROBE_QUEUE
-from qd.store.protocol import QueueDepth
+from qd.store.protocol import Count, QueueDepth
 
 FAILED, QUEUE = -1, -2
 """What stands in the lane's place in lines on dead letters, and on rows of qd_queues."""
@@ -23,42 +24,37 @@ BY_QUEUE = {"mysql": " FORCE INDEX (qd_failed_jobs_queue)", "sqlite": " INDEXED 
 """Else it may be the rows themselves, with all their payloads and tracebacks, that are walked."""
 
 
-def depths(cursor: Cursor, dialect: Dialect, known: Collection[str] | None = None) -> list[QueueDepth]:
-    """Every queue that has rows, dead letters or a row in qd_queues, by name.
+def depths(cursor: Cursor, dialect: Dialect) -> list[QueueDepth]:
+    """Every queue that has rows, dead letters or a row in qd_queues, by name."""
+    cursor.execute(_each_queue(dialect), (PROBE_QUEUE, POST_DUE))
+    return _depths(cursor.fetchall())
 
-    Args:
-        known: the queues to be told apart; what the others have is added up under OTHER. None: all of them.
-    """
+
+def count(cursor: Cursor, dialect: Dialect, known: Collection[str]) -> Count:
+    """The known queues that have any of these; what others have is added up under OTHER, and a few are named."""
+    name = f"CASE WHEN queue IN ({_marks(known)}) THEN queue ELSE '{OTHER}' END"
+    cursor.execute(
+        f"SELECT {name} AS known, lane, SUM(due), SUM(n), MAX(age), MIN(queue), MAX(queue) "
+        f"FROM ({_each_queue(dialect)}) counts GROUP BY known, lane",
+        (*known, PROBE_QUEUE, POST_DUE),
+    )
+    lines = cursor.fetchall()
+    others = {str(queue) for line in lines if line[0] == OTHER and int(line[1]) >= 0 for queue in line[5:]}
+    return Count(_depths(line[:5] for line in lines), tuple(sorted(others)))
+
+
+def _depths(lines: Iterable[Sequence[Any]]) -> list[QueueDepth]:
     queues: dict[str, dict[str, Any]] = {}
-    for queue, lane, due, rows, age in _lines(cursor, dialect, known):
+    for queue, lane, due, rows, age in lines:
         queues.setdefault(str(queue), {}).update(_counts(int(lane), int(due), int(rows), age))
     return [QueueDepth(queue, **counts) for queue, counts in sorted(queues.items())]
 
 
-def strangers(cursor: Cursor, dialect: Dialect, known: Collection[str], limit: int) -> list[tuple[str, int]]:
-    """The fullest queues that aren't known, and how many jobs wait in each."""
-    cursor.execute(
-        f"SELECT queue, COUNT(*) FROM qd_jobs{dialect.by_lane} WHERE queue NOT IN ({_marks([*known, PROBE_QUEUE])}) "
-        "AND available_at < %s GROUP BY queue ORDER BY COUNT(*) DESC, queue LIMIT %s",
-        (*known, PROBE_QUEUE, POST_DUE, limit),
-    )
-    return [(str(queue), int(jobs)) for queue, jobs in cursor.fetchall()]
-
-
-def _lines(cursor: Cursor, dialect: Dialect, known: Collection[str] | None) -> list[Any]:
+def _each_queue(dialect: Dialect) -> str:
     """Queue, lane, rows that are due, all rows, seconds since the first was due (below 0: none is).
 
     For qd_queues whether it is paused stands in the place of those that are due.
     """
-    sql, values = _each_queue(dialect), (PROBE_QUEUE, POST_DUE)
-    if known is not None:
-        name = f"CASE WHEN queue IN ({_marks(known)}) THEN queue ELSE '{OTHER}' END"
-        sql = f"SELECT {name} AS known, lane, SUM(due), SUM(n), MAX(age) FROM ({sql}) counts GROUP BY known, lane"
-    cursor.execute(sql, (*(known or ()), *values))
-    return list(cursor.fetchall())
-
-
-def _each_queue(dialect: Dialect) -> str:
     due, age = f"COUNT(CASE WHEN available_at <= {dialect.now} THEN 1 END)", dialect.age.format("MIN(available_at)")
     return (
         f"SELECT queue, lane, {due} AS due, COUNT(*) AS n, {age} AS age FROM qd_jobs{dialect.by_lane} "

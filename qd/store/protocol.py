@@ -22,6 +22,7 @@ from qd.store.values import (
     STATES,
     Claim,
     ClaimPath,
+    Count,
     DaemonRow,
     Demand,
     FailedRow,
@@ -46,6 +47,7 @@ __all__ = [
     "AdminStore",
     "Claim",
     "ClaimPath",
+    "Count",
     "DaemonRow",
     "Database",
     "Demand",
@@ -136,16 +138,12 @@ class Store(Protocol):
         """
         ...
 
-    def depths(self, known: Collection[str] | None = None) -> list[QueueDepth]:
-        """Counts per queue, for every queue that has rows, dead letters or a row in qd_queues.
-
-        Args:
-            known: the queues to be told apart; all others are added up under `_other`. None: all of them.
-        """
+    def depths(self) -> list[QueueDepth]:
+        """Counts per queue, for every queue that has rows, dead letters or a row in qd_queues."""
         ...
 
-    def strangers(self, known: Collection[str], limit: int) -> list[tuple[str, int]]:
-        """The fullest queues that aren't known, and how many jobs wait in each."""
+    def count(self, known: Collection[str]) -> Count:
+        """The same for these queues; the server adds up all others."""
         ...
 
     def ensure_posts(self, queues: Sequence[str]) -> int:

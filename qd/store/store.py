@@ -15,10 +15,10 @@ from qd.store import sweep, tending
 from qd.store.admin.verbs import AdminVerbs
 from qd.store.claim.claimer import Claimer
 from qd.store.claim.look import look
-from qd.store.depths import depths, strangers
+from qd.store.depths import count, depths
 from qd.store.dialect import Session
 from qd.store.posts import ensure_posts
-from qd.store.protocol import Claim, ClaimPath, DaemonRow, HeldLease, Look, QueueDepth, Renewal, StaleRow
+from qd.store.protocol import Claim, ClaimPath, Count, DaemonRow, HeldLease, Look, QueueDepth, Renewal, StaleRow
 from qd.store.renew import Renewing, renew, renew_plainly, renew_singly, renew_skipping
 from qd.store.settle.settler import Settler, SomeWereLost
 from qd.store.shared import Shared
@@ -125,13 +125,13 @@ class SqlStore(AdminVerbs):
                 raise
             return Verdict.LOST  # somebody has it locked, so he isn't gone
 
-    def depths(self, known: Collection[str] | None = None) -> list[QueueDepth]:
+    def depths(self) -> list[QueueDepth]:
         """See Store."""
-        return self._session.read(lambda cursor: depths(cursor, self._session.dialect, known))
+        return self._session.read(lambda cursor: depths(cursor, self._session.dialect))
 
-    def strangers(self, known: Collection[str], limit: int) -> list[tuple[str, int]]:
+    def count(self, known: Collection[str]) -> Count:
         """See Store."""
-        return self._session.read(lambda cursor: strangers(cursor, self._session.dialect, known, limit))
+        return self._session.read(lambda cursor: count(cursor, self._session.dialect, known))
 
     def ensure_posts(self, queues: Sequence[str]) -> int:
         """See Store."""

@@ -133,6 +133,24 @@ class QueueDepth:
     """Seconds that the oldest ready row has been due; 0.0 where none is."""
     paused: bool = False
 
+    @property
+    def jobs(self) -> int:
+        """Rows of qd_jobs: waiting or running, whatever their state."""
+        return self.ready + self.delayed + self.reserved + self.stale + self.blocked
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The counts of known queues.
+
+    Attributes:
+        depths: theirs, and the sum of all others under `_other`.
+        others: names of others that have jobs: of each lane the first and the last, so a few of many.
+    """
+
+    depths: list[QueueDepth]
+    others: tuple[str, ...] = ()
+
 
 @dataclass(frozen=True, slots=True)
 class DaemonRow:

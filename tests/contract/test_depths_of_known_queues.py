@@ -1,11 +1,11 @@
-"""What a daemon's count tells apart: its own queues; all others are added up, and named only when asked for."""
+"""What a daemon's count tells apart: its own queues; all others are added up, and a few are named."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from qd.outcome import Action
-from qd.store.protocol import QueueDepth
+from qd.store.protocol import Count, QueueDepth
 from tests.contract.bench import Bench, ended
 
 
@@ -25,7 +25,7 @@ def filled(bench: Bench) -> Iterator[QueueDepth]:
 
 def test_other_queues_are_added_up_state_by_state(bench: Bench) -> None:
     each = {depth.queue: depth for depth in filled(bench)}
-    known = {depth.queue: depth for depth in bench.store.depths(["default", "empty"])}
+    known = {depth.queue: depth for depth in bench.store.count(["default", "empty"]).depths}
     assert set(known) == {"default", "_other"}
     others = known["_other"]
     assert known["default"].ready == 3
@@ -36,14 +36,16 @@ def test_other_queues_are_added_up_state_by_state(bench: Bench) -> None:
     assert others.paused and not known["default"].paused
 
 
-def test_the_fullest_of_the_other_queues_are_named_first(bench: Bench) -> None:
+def test_a_few_of_the_other_queues_that_have_jobs_are_named_and_no_others(bench: Bench) -> None:
     list(filled(bench))
     bench.store.ensure_posts(["default", "posts-only"])
-    assert bench.store.strangers(["default"], 5) == [("ab", 4), ("mial", 3)]
-    assert bench.store.strangers(["default"], 1) == [("ab", 4)]
-    assert bench.store.strangers(["default", "ab", "mial"], 5) == []
+    bench.store.pause("paused-only")
+    assert bench.store.count(["default"]).others == ("ab", "mial")
+    assert bench.store.count(["default", "ab", "mial"]).others == ()
+    for number in range(30):
+        bench.add(1, queue=f"b{number:02}", due=-5)
+    assert bench.store.count(["default"]).others == ("ab", "mial"), "however many there are"
 
 
 def test_a_database_without_jobs_has_nothing_to_add_up(bench: Bench) -> None:
-    assert bench.store.depths(["default"]) == []
-    assert bench.store.strangers(["default"], 5) == []
+    assert bench.store.count(["default"]) == Count([])

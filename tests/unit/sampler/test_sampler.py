@@ -10,12 +10,12 @@ import pytest
 
 from qd.clock import monotonic
 from qd.config.model import DatabaseConfig
-from qd.errors import ConnectionLost, LockWait, NotFound, StoreError
+from qd.errors import ConnectionLost, LockWait, NotFound, StoreError, TransactionFailed
 from qd.events import Event, Events, Problem
 from qd.maintenance.sampler import SLOW, Sampler
 from qd.maintenance.service import ServiceThread
 from qd.store.mysql.limits import Limits
-from qd.store.protocol import DaemonRow, QueueDepth
+from qd.store.protocol import Count, DaemonRow, QueueDepth
 from tests.support.waiting import wait_for
 
 TIMED_OUT = ConnectionLost("no answer within 20 s", 2013, timed_out=True)
@@ -43,22 +43,25 @@ class MemoryCounts:
         self.away = self.locked = False
         self.others: list[DaemonRow] = []
         self.counts = self.asked = 0
+        self.dear = 0.0
+        self.refusal: StoreError | None = None
         self.closed = False
 
-    def depths(self, known: Collection[str]) -> list[QueueDepth]:
+    def count(self, known: Collection[str]) -> Count:
         self.counts += 1
         self.clock.now += self.cost
         if self.error is not None:
             raise self.error
-        others = QueueDepth("_other", ready=sum(self.other_queues.values()))
-        return [row for row in self.rows if row.queue in known] + [others]
-
-    def strangers(self, known: Collection[str], limit: int) -> list[tuple[str, int]]:
-        strange = [(queue, jobs) for queue, jobs in self.other_queues.items() if queue not in known]
-        return sorted(strange, key=lambda one: -one[1])[:limit]
+        strange = {queue: jobs for queue, jobs in self.other_queues.items() if queue not in known}
+        told = [QueueDepth(queue, ready=jobs) for queue, jobs in self.other_queues.items() if queue in known]
+        others = QueueDepth("_other", ready=sum(strange.values()))
+        return Count([*(row for row in self.rows if row.queue in known), *told, others], tuple(sorted(strange)[:6]))
 
     def daemons(self) -> list[DaemonRow]:
         self.asked += 1
+        self.clock.now += self.dear
+        if self.refusal is not None:
+            raise self.refusal
         return self.others
 
     def job(self, job_id: int) -> object:
@@ -210,16 +213,15 @@ def test_the_least_time_limit_is_long_enough_to_tell_a_dear_count_by_it() -> Non
     assert least.server > SLOW
 
 
-def test_waiting_jobs_in_unknown_queues_are_named_up_to_3_the_fullest_first(
+def test_waiting_jobs_in_unknown_queues_are_counted_and_up_to_3_of_their_names_are_told(
     sampler: Sampler, counts: MemoryCounts, said: list[Event]
 ) -> None:
     counts.rows = [QueueDepth("default", ready=9)]
-    counts.other_queues = {"a": 1, "mial": 11, "b": 2, "bad\n\x1b[31m'" + "x" * 500: 5}
+    counts.other_queues = {"mial": 11, "c": 2, "d": 1, "bad\n\x1b[31m'" + "x" * 500: 5}
     sampler.run_once()
     (event,) = said
     assert isinstance(event, Problem)
-    assert ": 'mial' (11), " in event.error
-    assert event.error.endswith("'b' (2) and more")
+    assert event.error.startswith("19 jobs wait in queues that neither") and event.error.endswith(", 'c', 'd'")
     assert event.error.isprintable()
     assert len(event.error) < 300
 
@@ -253,8 +255,46 @@ def test_queues_that_another_running_daemon_serves_are_no_reason_to_warn(
     for _ in range(5):
         sampler.run_once()
     assert (said, counts.asked) == ([], 1)
+    assert sampler.snapshot().rows[-1] == QueueDepth("_other", ready=1), "it is none of ours all the same"
     clock.now += 60
     counts.others = []
+    sampler.run_once()
+    sampler.run_once()
+    assert len(said) == 1
+
+
+def share_of_an_hour(sampler: Sampler, counts: MemoryCounts, clock: Clock) -> float:
+    """Which part of the time was spent in the database, jobs of an unknown queue waiting."""
+    counts.other_queues, counts.cost = {"mial": 1}, 0.1
+    for _ in range(2):
+        clock.now += sampler.run_once()
+    begun, counted, asked = clock.now, counts.counts, counts.asked
+    while clock.now < begun + 3600:
+        clock.now += sampler.run_once()
+    spent = counts.cost * (counts.counts - counted) + counts.dear * (counts.asked - asked)
+    return spent / (clock.now - begun)
+
+
+@pytest.mark.parametrize("seconds", [0.001, 0.5, 3.0, 16.0])
+@pytest.mark.parametrize("served", [(), ("mial",)])
+def test_asking_who_serves_unknown_queues_stays_within_the_2_percent_too(
+    sampler: Sampler, counts: MemoryCounts, clock: Clock, seconds: float, served: tuple[str, ...]
+) -> None:
+    counts.dear, counts.others = seconds, [DaemonRow("x", "host", 1, "1.0.0", served, ())]
+    assert share_of_an_hour(sampler, counts, clock) <= 0.0201
+    assert sampler.snapshot().interval >= 5.0
+
+
+@pytest.mark.parametrize("refusal", [LockWait("no lock", 1205), TransactionFailed("too long", 1969), TIMED_OUT])
+def test_who_serves_unknown_queues_is_asked_rarely_where_it_cannot_be_told_and_the_gauges_stay(
+    sampler: Sampler, counts: MemoryCounts, clock: Clock, said: list[Event], refusal: StoreError
+) -> None:
+    counts.dear, counts.refusal = 16.0, refusal
+    assert share_of_an_hour(sampler, counts, clock) <= 0.0401, "each of both within its 2 %"
+    assert sampler.snapshot().interval == pytest.approx(5)
+    assert said == [], "whether a daemon serves them isn't known"
+    counts.dear, counts.refusal = 0.001, None
+    clock.now += 800
     sampler.run_once()
     assert len(said) == 1
 
