@@ -37,6 +37,9 @@ DELAYED = 7
 
 THREADS = sum(worker["threads"] for worker in CONFIG["workers"])
 
+PACE = {"__rate_interval": "8s", "__interval": "2s", "__range": "5m"}
+"""What Grafana would fill in where a scrape comes each second."""
+
 Answers = dict[tuple[str, str], list[Line]]
 """By the panel's title and the query's letter."""
 
@@ -54,7 +57,7 @@ class Shop:
 
     def ask(self, expr: str, instant: bool = False) -> list[Line]:
         """A query's answer now, or since the beginning."""
-        asked = filled(expr, __rate_interval="8s", __interval="2s", __range="5m")
+        asked = filled(expr, **PACE)
         if instant:
             now = time.time()
             return [Line(one.labels, ((now, one.value),)) for one in self.prometheus.query(asked)]
@@ -70,7 +73,7 @@ class Shop:
 
     def now(self, title: str, instance: str = ".+") -> dict[str, float]:
         """What the first query of a panel gives now, by the label that tells its series apart."""
-        found = self.prometheus.query(filled(query_of(title, "A"), instance=instance))
+        found = self.prometheus.query(filled(query_of(title, "A"), **PACE, instance=instance))
         return {" ".join(one.labels.values()): one.value for one in found}
 
 
@@ -202,7 +205,7 @@ def test_what_was_deployed_refused_and_alerted_is_marked(busy: Shop) -> None:
 
 def test_points_of_the_latency_panels_name_jobs(busy: Shop) -> None:
     for title in ("Wait", "Run time"):
-        found = busy.prometheus.exemplars(filled(query_of(title, "A"), __rate_interval="8s"))
+        found = busy.prometheus.exemplars(filled(query_of(title, "A"), **PACE))
         assert found and all(one["labels"]["job_id"].isdigit() for one in found), title
 
 
@@ -239,14 +242,15 @@ def scraped_as(busy: Shop, *labels: dict[str, str]) -> None:
 
 def test_twenty_daemons_are_shown_as_well_as_two(busy: Shop) -> None:
     scraped_as(busy, *({"instance": f"host{number:02}"} for number in range(20)))
-    assert busy.now("Jobs by state", "host.+")["delayed"] == DELAYED
+    wait_for(lambda: busy.now("Jobs by state", "host.+").get("delayed") == DELAYED, 20, "each job, once")
     assert sum(busy.now("Threads by what they do", "host.+").values()) == 20 * THREADS
     assert len(busy.prometheus.query(filled(query_of("Memory", "A"), instance="host.+"))) == 20
 
 
 def test_daemons_of_two_databases_are_kept_apart_by_the_label_that_the_docs_name(busy: Shop) -> None:
     scraped_as(busy, *({"instance": f"place{number:02}", "database": "ab"[number % 2]} for number in range(4)))
-    assert busy.now("Jobs by state", "place.+")["delayed"] == 2 * DELAYED
+    twice = 2 * DELAYED  # for one database is shown as two here
+    wait_for(lambda: busy.now("Jobs by state", "place.+").get("delayed") == twice, 20, "the jobs of each database")
     reports = {
         name: value for name, value in busy.now("Threads that serve a queue", "place.+").items() if "reports" in name
     }
