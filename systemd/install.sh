@@ -1,7 +1,8 @@
 #!/bin/sh
 # `make install`: puts qd under systemd. What is yours stays as it is: configuration, passwords, drop-ins, packages
 # of handlers in the program's environment. Run again it upgrades. Environment:
-#   DESTDIR  a folder that stands for /, for who makes packages: any user's, and nothing of this system is touched
+#   DESTDIR  a folder that stands for /, for who makes packages: any user's, an absolute path, and nothing of this
+#            system is touched: where something is missing for it, it is named
 #   PREFIX   the program's own virtual environment (/opt/qd); the units call PREFIX/bin/qd
 #   BINDIR   where the command `qd` goes (/usr/local/bin)
 #   LIBDIR   of systemd/system, sysusers.d, tmpfiles.d (/usr/local/lib)
@@ -12,18 +13,6 @@ cd "$(dirname "$0")/.."
 umask 022
 . systemd/places.sh
 
-fail() {
-  echo "qd: $*" >&2
-  exit 1
-}
-
-for place in "$PREFIX" "$BINDIR" "$LIBDIR"; do
-  case $place in
-    *[!A-Za-z0-9/_.+-]*) fail "'$place': a unit can name only folders of letters, digits and / _ . + -" ;;
-    /?*) ;;
-    *) fail "'$place' must be an absolute path" ;;
-  esac
-done
 [ -n "$DESTDIR" ] || [ "$(id -u)" = 0 ] ||
   fail "make install writes to $PREFIX, $LIBDIR and /etc/qd: run it as root, or give it DESTDIR=/some/folder"
 
@@ -41,16 +30,23 @@ program() {
   at=$DESTDIR$PREFIX
   [ -z "$(ls -A "$at" 2>/dev/null)" ] || [ -e "$at/pyvenv.cfg" ] ||
     fail "$at holds something else: PREFIX is a folder for qd's program alone, like /opt/qd"
-  .ci/python "$PYTHON" >/dev/null
+  .ci/python "$PYTHON" ${DESTDIR:+look} >/dev/null
+  work=$(mktemp -d /tmp/qd-XXXXXX)
+  trap 'rm -rf "$work"' EXIT
+  if [ -n "$DESTDIR" ]; then # by a name that any program takes, and that stands for nothing else in a script
+    mkdir -p "$DESTDIR"
+    ln -s "$DESTDIR" "$work/tree"
+    at=$work/tree$PREFIX
+  fi
   "$at/bin/python" -m pip --version >/dev/null 2>&1 || "$PYTHON" -m venv "$at"
-  sources=$(mktemp -d)
-  trap 'rm -rf "$sources"' EXIT
-  cp -R qd setup.py pyproject.toml README.md LICENSE "$sources" # a build would leave its own behind here
+  mkdir "$work/sources"
+  cp -R qd setup.py pyproject.toml README.md LICENSE "$work/sources" # a build would leave its own behind here
   "$at/bin/python" systemd/program.py before
-  "$at/bin/python" -m pip install --quiet --disable-pip-version-check --use-pep517 --upgrade "$sources" ||
+  "$at/bin/python" -m pip install --quiet --disable-pip-version-check --use-pep517 --upgrade "$work/sources" ||
     fail "pip could not install: see its words above (it needs a package index, directly or by pip's own settings)"
   "$at/bin/python" systemd/program.py after
-  [ -z "$DESTDIR" ] || grep -rlIF "$at" "$at/bin" "$at/pyvenv.cfg" | xargs sed -i "s|$at|$PREFIX|g"
+  made="/tmp/qd-[[:alnum:]]*/tree$PREFIX" # by this run, or one before that was broken off
+  [ -z "$DESTDIR" ] || grep -rlIZ "$made" "$at/bin" "$at/pyvenv.cfg" | xargs -0r sed -i "s|$made|$PREFIX|g"
 }
 
 if [ "$PROGRAM" != no ]; then
@@ -60,7 +56,7 @@ if [ "$PROGRAM" != no ]; then
   if [ ! -e "$command" ] && [ ! -L "$command" ]; then
     ln -s "$PREFIX/bin/qd" "$command"
   elif [ "$(readlink "$command")" != "$PREFIX/bin/qd" ]; then
-    echo "qd: $command is there already and stays; qd's own is $PREFIX/bin/qd"
+    printf '%s\n' "qd: $command is there already and stays; qd's own is $PREFIX/bin/qd"
   fi
 fi
 
@@ -84,7 +80,7 @@ if [ ! -e "$DESTDIR/etc/qd/qd.yaml" ]; then # the password is a credential, see 
   [ -n "$DESTDIR" ] || chgrp qd /etc/qd/qd.yaml
 fi
 
-echo "qd: installed $([ "$PROGRAM" = no ] || echo "$PREFIX, ")$LIBDIR/systemd/system/qd.service${DESTDIR:+, in $DESTDIR}"
+printf '%s\n' "qd: installed $([ "$PROGRAM" = no ] || echo "$PREFIX, ")$LIBDIR/systemd/system/qd.service${DESTDIR:+, in $DESTDIR}"
 [ -z "$DESTDIR" ] || exit 0
 for unit in $UNITS; do
   [ ! -e "/etc/systemd/system/$unit" ] ||

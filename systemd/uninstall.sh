@@ -5,11 +5,6 @@ set -eu
 cd "$(dirname "$0")/.."
 . systemd/places.sh
 
-fail() {
-  echo "qd: $*" >&2
-  exit 1
-}
-
 live() { [ -z "$DESTDIR" ] && [ -d /run/systemd/system ]; }
 
 [ -n "$DESTDIR" ] || [ "$(id -u)" = 0 ] || fail "make uninstall removes from $PREFIX and $LIBDIR: run it as root"
@@ -17,7 +12,8 @@ if live; then
   running=$(systemctl list-units --plain --no-legend --state=active,activating,deactivating,reloading \
     qd.service 'qd@*.service' | cut -d' ' -f1)
   [ -z "$running" ] || fail "$(echo $running) still runs: systemctl stop qd.target, then again"
-  enabled=$(systemctl list-unit-files --plain --no-legend --state=enabled 'qd.*' 'qd@*' | cut -d' ' -f1)
+  enabled=$(systemctl list-unit-files --plain --no-legend --state=enabled qd.service 'qd@*.service' qd.target |
+    cut -d' ' -f1)
   [ -z "$enabled" ] || systemctl --quiet disable $enabled
 fi
 
@@ -35,8 +31,8 @@ if [ -e "$at/.qd" ]; then
     rm -rf "$at"
   else
     "$at/bin/python" -m pip uninstall --quiet --yes qd || true
-    kept="$at with $(echo "$others" | head -n 1) and what else isn't qd's, $kept"
+    kept="$at with $(printf '%s\n' "$others" | head -n 1) and what else isn't qd's, $kept"
   fi
 fi
 if live; then systemctl daemon-reload; fi
-echo "qd: removed; yours and kept: $kept"
+printf '%s\n' "qd: removed; yours and kept: $kept"

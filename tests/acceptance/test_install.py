@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,9 +54,17 @@ class Checkout:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def uninstall(self) -> str:
+    def refused(self, target: str, **variables: str) -> str:
+        """The one line in which make was refused."""
+        done = self.make(target, **variables)
+        complaint = [line for line in done.stderr.splitlines() if not line.startswith("make: ***")]
+        assert done.returncode != 0 and len(complaint) == 1, done.stdout + done.stderr
+        assert complaint[0].startswith("qd: ")
+        return complaint[0]
+
+    def uninstall(self, **variables: str) -> str:
         """The opposite; what it said."""
-        done = self.make("uninstall", DESTDIR=str(self.tree))
+        done = self.make("uninstall", **{"DESTDIR": str(self.tree), **variables})
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -75,6 +84,8 @@ PLACED = UNITS | {
     "usr/local/share/doc/qd/grants.sql", "usr/local/share/doc/qd/jobs.conf.example",
 }  # fmt: skip
 CONFIGURATION = "etc/qd/qd.yaml"
+ODD = "a tree: |its| & [odd]* 'name' \"é\" .+\\1"
+"""The name of a folder that nothing may take for anything else."""
 
 
 def test_each_file_lies_where_systemd_looks_and_can_be_read_by_all(checkout: Checkout) -> None:
@@ -117,14 +128,18 @@ def test_what_is_the_users_outlives_a_second_installation_and_the_removal(checko
 
 def test_the_program_is_moved_to_its_place_and_goes_with_all_that_it_brought(checkout: Checkout) -> None:
     checkout.plain = False  # for the sake of pip's cache
+    checkout.tree = checkout.folder.parent / ODD
     before = {str(path) for path in checkout.folder.rglob("*")}
+    broken_off = checkout.make("install", DESTDIR=str(checkout.tree), PIP_NO_INDEX="1")
+    assert broken_off.returncode != 0 and "qd: pip could not install" in broken_off.stderr
     checkout.install(PROGRAM="yes")
     assert {str(path) for path in checkout.folder.rglob("*")} == before
     program = checkout.tree / "opt/qd"
     assert (checkout.tree / "usr/local/bin/qd").readlink() == Path("/opt/qd/bin/qd")
     assert (program / "bin/qd").read_text().startswith("#!/opt/qd/bin/python")
     scripts = [path for path in (program / "bin").iterdir() if path.is_file() and not path.name.startswith("python")]
-    assert not [path for path in scripts if str(checkout.tree).encode() in path.read_bytes()]
+    settings = (program / "pyvenv.cfg", *scripts)
+    assert not [path for path in settings if ODD.encode() in path.read_bytes() or b"/tmp/" in path.read_bytes()]
     assert list(program.glob("lib/python*/site-packages/qd/store/mysql/*.py"))
     (program / "shop.py").write_text("import qd\n")
     assert "/opt/qd with " in (said := checkout.uninstall()) and "opt/qd/shop.py" in said
@@ -134,11 +149,46 @@ def test_the_program_is_moved_to_its_place_and_goes_with_all_that_it_brought(che
     assert checkout.files() == {CONFIGURATION} and not program.exists()
 
 
+def test_a_tree_may_have_any_name(checkout: Checkout) -> None:
+    checkout.tree = checkout.tree / ODD
+    assert str(checkout.tree) in checkout.install()
+    assert checkout.files() == PLACED | {CONFIGURATION}
+    checkout.uninstall()
+    assert checkout.files() == {CONFIGURATION}
+
+
+def test_a_slash_too_many_changes_nothing(checkout: Checkout) -> None:
+    checkout.install(DESTDIR=f"{checkout.tree}//", PREFIX="/srv/qd/", LIBDIR="/usr/lib/")
+    unit = (checkout.tree / "usr/lib/systemd/system/qd.service").read_text()
+    assert "ExecStart=/srv/qd/bin/qd " in unit and "usr/share/doc/qd/qd.yaml" in checkout.files()
+    checkout.uninstall(DESTDIR=f"{checkout.tree}//", PREFIX="/srv/qd/", LIBDIR="/usr/lib/")
+    assert checkout.files() == {CONFIGURATION}
+
+
+def test_for_a_tree_no_package_is_installed_but_the_missing_one_named(checkout: Checkout) -> None:
+    """Also by root, as which packages are often made, or seem to be (fakeroot)."""
+    checkout.plain = False
+    python = checkout.folder.parent / "python3"
+    python.write_text(f'#!/bin/sh\ncase "$*" in *ensurepip*) exit 1 ;; esac\nexec {sys.executable} "$@"\n')
+    apt = checkout.folder / ".ci" / "apt"
+    apt.write_text('#!/bin/sh\necho "qd: installing $*"\n')
+    for script in (python, apt):
+        script.chmod(0o755)
+    said = checkout.refused("install", DESTDIR=str(checkout.tree), PYTHON=str(python))
+    assert "can't make a virtual environment: install python" in said and said.endswith("-venv)")
+    assert checkout.files() == set()
+
+
 @pytest.mark.parametrize(
     ("variables", "words"),
     [
         ({"DESTDIR": ""}, "run it as root, or give it DESTDIR="),
+        ({"DESTDIR": "stage"}, "DESTDIR=stage must be an absolute path"),
+        ({"DESTDIR": "./a stage"}, "DESTDIR=./a stage must be an absolute path"),
+        ({"DESTDIR": "/tmp/two\nlines"}, "DESTDIR=/tmp/two?lines: no control characters"),
         ({"PREFIX": "opt/qd"}, "'opt/qd' must be an absolute path"),
+        ({"PREFIX": "/"}, "'/' must be an absolute path"),
+        ({"PREFIX": "/opt/../usr"}, "'/opt/../usr' must be an absolute path"),
         ({"PREFIX": "/opt/my qd"}, "'/opt/my qd': a unit can name only folders of"),
         ({"PREFIX": "/usr", "PROGRAM": "yes"}, "usr holds something else: PREFIX is a folder for qd's program alone"),
         ({"PYTHON": "python2.6", "PROGRAM": "yes"}, "'python2.6' isn't there; install python3 (3.10 or newer)"),
@@ -150,8 +200,21 @@ def test_what_cannot_be_is_refused_in_one_line_before_anything_is_written(
     if os.getuid() == 0 or "DESTDIR" not in variables:
         (checkout.tree / "usr/share").mkdir(parents=True)
         os.chmod(checkout.tree, 0o777)
-        done = checkout.make("install", **{"DESTDIR": str(checkout.tree), "PROGRAM": "no", **variables})
-        complaint = [line for line in done.stderr.splitlines() if not line.startswith("make: ***")]
-        assert done.returncode != 0 and len(complaint) == 1, done.stderr
-        assert complaint[0].startswith("qd: ") and words in complaint[0]
-        assert checkout.files() == set()
+        before = {*checkout.folder.parent.rglob("*")}
+        assert words in checkout.refused("install", **{"DESTDIR": str(checkout.tree), "PROGRAM": "no", **variables})
+        assert {*checkout.folder.parent.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"DESTDIR": "stage"}, {"PREFIX": "opt/qd"}, {"PREFIX": "/opt/my qd"}, {"PREFIX": "/opt/.."}, {"LIBDIR": "lib"},
+        {"BINDIR": "/"},
+    ],
+)  # fmt: skip
+def test_the_removal_refuses_what_the_installation_refuses(checkout: Checkout, variables: dict[str, str]) -> None:
+    checkout.install()
+    before = checkout.files()
+    said = checkout.refused("uninstall", **{"DESTDIR": str(checkout.tree), **variables})
+    assert said == checkout.refused("install", **{"DESTDIR": str(checkout.tree), **variables})
+    assert checkout.files() == before

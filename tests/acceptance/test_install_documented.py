@@ -107,7 +107,12 @@ def test_the_installation_works_word_for_word_and_a_second_one_changes_nothing_o
     assert (
         refused.returncode != 0 and "qd.service qd@mails.service still runs: systemctl stop qd.target" in refused.stderr
     )
+    timers = ("qd.timer", "qd@nightly.timer")
+    for name in timers:
+        bare.write(f"/etc/systemd/system/{name}", "[Timer]\nOnCalendar=yearly\n[Install]\nWantedBy=timers.target\n")
+    bare.run("systemctl", "enable", *timers)
     assert "yours and kept: /etc/qd, " in reader.runs("make uninstall")
     assert mine == bare.sh("cat /etc/qd/qd.yaml /etc/credstore/* /etc/systemd/system/qd.service.d/jobs.conf")
     assert bare.sh("ls -d /opt/qd /usr/local/bin/qd /usr/local/lib/systemd/system/qd* 2>/dev/null || true") == ""
-    assert not bare.run("systemctl", "list-unit-files", "--no-legend", "qd*", check=False).stdout
+    left = bare.run("systemctl", "list-unit-files", "--plain", "--no-legend", "qd*").stdout.splitlines()
+    assert [line.split()[:2] for line in left] == [[name, "enabled"] for name in timers], "the user's own"
