@@ -129,6 +129,10 @@ class UnknownError(StoreError):
     """An error that no rule knows; the connection was discarded."""
 
 
+OUT_OF_REACH = (ConnectionLost, ReadOnlyServer, ServerBusy)
+"""Errors of a server that is away, takes no writes or has no room: nothing more can be asked of it now."""
+
+
 def leaves_doubt(error: BaseException) -> bool:
     """Whether a transaction that ended so may stand all the same: its COMMIT had no answer, or what hit its thread
     behind the COMMIT was not the database's (a bug, what a handler left behind to be thrown later)."""

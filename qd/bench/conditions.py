@@ -32,7 +32,7 @@ def observe(database: DatabaseConfig, info: ServerInfo, store: FullStore) -> Con
         settings=store.settings(),
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         load=_load(),
-        jobs_before=sum(depth.ready + depth.delayed + depth.reserved + depth.stale + depth.blocked for depth in depths),
+        jobs_before=sum(depth.jobs for depth in depths),
         failed_before=sum(depth.failed for depth in depths),
         poll=(poll.min, poll.max),
     )
@@ -42,7 +42,7 @@ def refuse_without_rights(store: FullStore) -> None:
     """Raises SetupWrong where the account lacks a right: jobs would be written that nothing could run or remove."""
     for finding in store.inspect():
         if finding.what == "grants" and finding.level == "FAIL":
-            raise SetupWrong(f"the account of `database:` can't run a bench, rights are {finding.detail}")
+            raise SetupWrong(f"the account of `database:` can't run a bench; its rights: {finding.detail}")
 
 
 def is_local(database: DatabaseConfig) -> bool:

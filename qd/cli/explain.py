@@ -16,14 +16,11 @@ from qd.cli import paging
 from qd.cli.context import Cli, pass_cli
 from qd.cli.reasons import Circumstances, Policy, why, why_dead
 from qd.cli.terminal import facts, safe, show_json
-from qd.errors import ConnectionLost, NotFound, ReadOnlyServer, ServerBusy, StoreError
+from qd.errors import OUT_OF_REACH, NotFound, StoreError
 from qd.store.protocol import DaemonRow, FailedRow, JobRow
 
 T = TypeVar("T")
 U = TypeVar("U")
-
-OUT_OF_REACH = (ConnectionLost, ReadOnlyServer, ServerBusy)
-"""Errors by which nothing more can be asked."""
 
 
 @click.command()

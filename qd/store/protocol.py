@@ -10,7 +10,7 @@ May import: values, the pure modules.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -296,7 +296,7 @@ class AdminStore(Protocol):
         """What decides how dear a commit is, and the isolation of qd's sessions, by the database's own names."""
         ...
 
-    def inspect(self, demand: Demand | None = None) -> list[Finding]:
+    def inspect(self, demand: Demand | None = None) -> Iterator[Finding]:
         """What `qd check` asks the server: session settings, tables, claim plan, grants; its limits, if judged."""
         ...
 

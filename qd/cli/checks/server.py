@@ -13,7 +13,7 @@ from qd.cli.context import Cli
 from qd.config.model import Config
 from qd.config.password import CREDENTIAL, read_password
 from qd.duration import spell
-from qd.errors import ConnectionLost, QdError, ReadOnlyServer, ServerBusy, SetupWrong, StoreError
+from qd.errors import OUT_OF_REACH, QdError, ReadOnlyServer, SetupWrong, StoreError
 from qd.store.protocol import Demand, Finding, FullStore, SchemaState
 
 REFUSED = frozenset({1045, 1698})
@@ -28,10 +28,6 @@ APART = 1.0
 
 LOOKS = 3
 """At the database's clock; the quickest answer counts."""
-
-
-REACH = (ConnectionLost, ReadOnlyServer, ServerBusy)
-"""Errors by which nothing more can be asked."""
 
 
 class OutOfReach(Exception):
@@ -56,7 +52,7 @@ def of_database(cli: Cli) -> Iterator[Finding]:
     with _within_reach():
         try:
             state, info = cli.database.schema(), cli.database.info()
-        except REACH:
+        except OUT_OF_REACH:
             raise
         except StoreError as error:
             yield Finding("FAIL", "database", f"{error} ({cli.config.database.place}){_no_password(cli.config, error)}")
@@ -73,7 +69,7 @@ def _of_rows(cli: Cli) -> Iterator[Finding]:
     """What can be asked once there are tables; each part whatever the others found."""
     yield from _found("claim path", lambda: _claim_path(cli))
     demand = Demand(connections_of(cli.config), cli.config.database.statement_timeout)
-    yield from _found("server", lambda: iter(cli.opened.inspect(demand)))
+    yield from _found("server", lambda: cli.opened.inspect(demand))
     if cli.config.database.driver == "mysql":
         yield from _found("clock", lambda: of_clock(cli.opened))
 
@@ -89,14 +85,14 @@ def _no_password(config: Config, error: StoreError) -> str:
 def _within_reach() -> Iterator[None]:
     try:
         yield
-    except REACH as error:
+    except OUT_OF_REACH as error:
         raise OutOfReach(error) from error
 
 
 def _found(what: str, ask: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
     try:
         yield from ask()
-    except REACH:
+    except OUT_OF_REACH:
         raise
     except QdError as error:
         yield Finding("FAIL", what, str(error))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from qd.duration import spell
-from qd.errors import SetupWrong
+from qd.errors import OUT_OF_REACH, SetupWrong, StoreError
 from qd.store.admin import room
 from qd.store.admin.plan import claim_plan
 from qd.store.dialect import Cursor, Session
@@ -66,7 +66,7 @@ SHORT_WAIT = 60
 
 _VARIABLES = (
     "transaction_isolation", "tx_isolation", "time_zone", "innodb_lock_wait_timeout", "lock_wait_timeout",
-    "max_statement_time", "max_execution_time", "max_allowed_packet", "wait_timeout", "binlog_format", "log_bin",
+    "max_statement_time", "max_execution_time", "wait_timeout", "binlog_format", "log_bin",
     "read_only",
 )  # fmt: skip
 
@@ -81,32 +81,44 @@ class _Traits:
     checks: set[str]
 
 
-def inspect(session: Session, demand: Demand | None = None) -> list[Finding]:
-    """All findings about the server.
+def inspect(session: Session, demand: Demand | None = None) -> Iterator[Finding]:
+    """All findings about the server, as they are made.
 
     Args:
         demand: what its limits are judged by; None leaves them out.
+
+    Raises:
+        StoreError: the server is out of reach; what was found before stands.
     """
     if session.dialect.name != "mysql":
-        return list(_asked("claim plan", lambda: claim_plan(session)))
-    variables = session.read(_variables)
-    findings = [*_of_session(variables), *_of_server(variables)]
+        yield from _asked("claim plan", lambda: claim_plan(session))
+        return
+    yield from _asked("server", lambda: _of_settings(session, demand))
     if demand is not None:
-        findings += _of_limits(variables, demand.statement_timeout)
-        findings += _asked("connections", lambda: room.connections(session, demand.connections))
-        findings += _asked("account", lambda: room.account(session))
-        findings += _asked("packet", lambda: room.packet(session, int(variables["max_allowed_packet"])))
-    findings += _asked("tables", lambda: _of_tables(session))
-    findings += _asked("claim plan", lambda: claim_plan(session))
-    return [*findings, *_asked("grants", lambda: _grants(session))]
+        yield from _asked("connections", lambda: room.connections(session, demand.connections))
+        yield from _asked("account", lambda: room.account(session))
+        yield from _asked("packet", lambda: room.packet(session))
+    yield from _asked("tables", lambda: _of_tables(session))
+    yield from _asked("claim plan", lambda: claim_plan(session))
+    yield from _asked("grants", lambda: _grants(session))
 
 
 def _asked(what: str, ask: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """A part's findings; what the account may not ask is one too."""
+    """A part's findings; what can't be asked (no right to it, a locked table) is one too."""
     try:
         yield from ask()
-    except SetupWrong as error:
+    except OUT_OF_REACH:
+        raise
+    except StoreError as error:
         yield Finding("FAIL", what, f"can't be looked at: {error}")
+
+
+def _of_settings(session: Session, demand: Demand | None) -> Iterator[Finding]:
+    variables = session.read(_variables)
+    yield from _of_session(variables)
+    yield from _of_server(variables)
+    if demand is not None:
+        yield from _of_limits(variables, demand.statement_timeout)
 
 
 def _variables(cursor: Cursor) -> dict[str, str]:
@@ -225,11 +237,21 @@ def _traits(cursor: Cursor) -> _Traits:
 
 
 def _grants(session: Session) -> Iterator[Finding]:
-    """Each right on each table, tried."""
-    missing = [f"{right} on {table}" for table in NEEDED for right in _missing(session, table)]
+    """Each right on each table, tried; where a table can't be asked, the others are."""
+    missing: list[str] = []
+    untried: dict[str, list[str]] = {}
+    for table in NEEDED:
+        try:
+            missing += [f"{right} on {table}" for right in _missing(session, table)]
+        except OUT_OF_REACH:
+            raise
+        except StoreError as error:
+            untried.setdefault(str(error), []).append(table)
     if missing:
         yield Finding("FAIL", "grants", f"missing: {', '.join(missing)}; see docs/grants.sql")
-    else:
+    for why, tables in untried.items():
+        yield Finding("FAIL", "grants", f"can't be tried on {', '.join(tables)}: {why}")
+    if not missing and not untried:
         yield Finding("ok", "grants", f"all that qd needs, on {len(NEEDED)} tables")
 
 

@@ -48,13 +48,9 @@ def account(session: Session) -> Iterator[Finding]:
     yield from of_account(session.read(_account))
 
 
-def packet(session: Session, most: int) -> Iterator[Finding]:
-    """Whether statements fit.
-
-    Args:
-        most: the session's max_allowed_packet.
-    """
-    yield from of_packet(most, session.read(_largest))
+def packet(session: Session) -> Iterator[Finding]:
+    """Whether statements fit."""
+    yield from of_packet(session.read(_longest_packet), session.read(_largest))
 
 
 def of_connections(now: Connections, needed: int) -> Iterator[Finding]:
@@ -130,6 +126,11 @@ def _connections(cursor: Cursor) -> Connections:
 def _account(cursor: Cursor) -> str:
     cursor.execute("SHOW CREATE USER CURRENT_USER()")
     return str(cursor.fetchone()[0])
+
+
+def _longest_packet(cursor: Cursor) -> int:
+    cursor.execute("SELECT @@session.max_allowed_packet")
+    return int(cursor.fetchone()[0])
 
 
 def _largest(cursor: Cursor) -> int:

@@ -141,7 +141,7 @@ class AdminVerbs:
         """See AdminStore."""
         return self._look(lambda cursor, dialect: holding.key_holder(cursor, dialect, queue, unique_key))
 
-    def inspect(self, demand: Demand | None = None) -> list[Finding]:
+    def inspect(self, demand: Demand | None = None) -> Iterator[Finding]:
         """See AdminStore."""
         return inspection.inspect(self._session, demand)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from qd.errors import ConnectionLost
 from qd.store.admin import plan
 from qd.store.admin.inspection import CHECKS, INDEXES
 from qd.store.protocol import Demand, Finding
@@ -39,7 +40,7 @@ def told(desk: Desk, what: str, demand: Demand | None = DEMAND) -> Finding:
 
 
 def test_of_a_good_database_each_subject_is_told_once_and_nothing_is_wrong(desk: Desk) -> None:
-    findings = desk.store().inspect(DEMAND)
+    findings = list(desk.store().inspect(DEMAND))
     assert [finding for finding in findings if finding.level != "ok"] == []
     assert [finding.what for finding in findings] == (SUBJECTS if desk.mysql else ["claim plan"])
 
@@ -64,6 +65,50 @@ def test_a_table_that_may_not_be_read_fails_what_reads_it_and_nothing_else(serve
     assert told(server, "grants").detail.startswith("missing: SELECT on qd_jobs; see")
 
 
+@pytest.fixture
+def hasty(server: Desk) -> Iterator[Desk]:
+    """The same with short waits."""
+    made = Desk(server.config.model_copy(update={"statement_timeout": 2.0}), server.server)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("table", "hidden"),
+    [
+        ("qd_failed_jobs", {"packet", "grants"}),
+        ("qd_jobs", {"packet", "tables", "claim plan", "grants"}),
+        ("qd_daemons", {"grants"}),
+    ],
+)
+def test_a_locked_table_hides_only_what_is_asked_of_it_and_that_is_told(
+    hasty: Desk, table: str, hidden: set[str]
+) -> None:
+    hasty.sql(f"REVOKE INSERT ON {hasty.config.name}.qd_queues FROM '{hasty.config.user}'@'%'")
+    with closing(hasty.connect()) as stranger:
+        stranger.cursor().execute(f"LOCK TABLES {table} WRITE")
+        found = list(hasty.store().inspect(Demand(10, 2.0)))
+    assert {finding.what for finding in found} >= set(SUBJECTS), "none is left out"
+    hurt = [finding for finding in found if "can't be" in finding.detail]
+    assert {finding.what for finding in hurt} <= hidden and {finding.level for finding in hurt} == {"FAIL"}
+    grants = [finding.detail for finding in found if finding.what == "grants"]
+    assert grants[0] == "missing: INSERT on qd_queues; see docs/grants.sql", "what could be tried is told"
+    assert re.match(rf"can't be tried on {table}: ", grants[1])
+
+
+def test_findings_come_as_they_are_made_and_those_before_an_outage_stay(
+    own_mariadb: Callable[..., PrivateServer],
+) -> None:
+    server = own_mariadb()
+    desk = Desk(server.config(server.new_database()), server)
+    found: list[Finding] = []
+    with closing(desk), pytest.raises(ConnectionLost):
+        for finding in desk.store().inspect(DEMAND):
+            found.append(finding)
+            server.stop()
+    assert "isolation" in {finding.what for finding in found}
+
+
 # ---------------------------------------------------------------------- the session
 
 
@@ -86,7 +131,7 @@ def test_a_session_that_somebody_changed_behind_qd_is_told(
         setting = setting.replace("600", "600000")
     store: Any = server.store()
     store._session.read(lambda cursor: cursor.execute(f"SET SESSION {setting}"))
-    findings = store.inspect(DEMAND)
+    findings = list(store.inspect(DEMAND))
     assert [(found.what, found.level) for found in findings if found.level != "ok"] == [(what, level)]
     assert said in next(found.detail for found in findings if found.what == what)
 
@@ -124,7 +169,7 @@ def test_an_account_with_fewer_connections_than_a_daemon_opens_is_told(server: D
 @pytest.mark.parametrize("limit", ["MAX_QUERIES_PER_HOUR", "MAX_UPDATES_PER_HOUR", "MAX_CONNECTIONS_PER_HOUR"])
 def test_a_limit_by_the_hour_is_told_and_the_accounts_hash_never_is(server: Desk, limit: str) -> None:
     with limited(server, f"{limit} 500000"):
-        findings = server.store().inspect(DEMAND)
+        findings = list(server.store().inspect(DEMAND))
     assert [(found.what, found.level) for found in findings if found.level != "ok"] == [("account", "warn")]
     text = " ".join(found.detail for found in findings)
     assert f"{limit} 500000" in text
