@@ -25,9 +25,10 @@ from qd.store.protocol import Finding
 
 @click.command()
 @click.option("--offline", is_flag=True, help="Only what needs no database.")
+@click.option("--file-only", is_flag=True, help="Only the file and its password: no handler's code is run.")
 @paging.as_json
 @pass_cli
-def check(cli: Cli, offline: bool, as_json: bool) -> int:
+def check(cli: Cli, offline: bool, file_only: bool, as_json: bool) -> int:
     """Check configuration, handlers, server, schema, grants and the claim's plan.
 
     Exits 78 where anything is wrong (69: only that the database is out of reach).
@@ -39,7 +40,7 @@ def check(cli: Cli, offline: bool, as_json: bool) -> int:
         if not as_json:
             click.echo(line(finding))
 
-    out_of_reach = _run(cli, offline, tell)
+    out_of_reach = _run(cli, offline, file_only, tell)
     code = exit_code(findings, out_of_reach)
     if as_json:
         show_json({"ok": code == ending.DONE, "findings": [asdict(finding) for finding in findings]})
@@ -59,7 +60,7 @@ def exit_code(findings: list[Finding], out_of_reach: bool) -> int:
     return ending.OUT_OF_REACH if out_of_reach else ending.DONE
 
 
-def _run(cli: Cli, offline: bool, tell: Callable[[Finding], None]) -> bool:
+def _run(cli: Cli, offline: bool, file_only: bool, tell: Callable[[Finding], None]) -> bool:
     """Tells all findings as they come; True: the database is out of reach."""
     try:
         config = cli.config
@@ -67,9 +68,9 @@ def _run(cli: Cli, offline: bool, tell: Callable[[Finding], None]) -> bool:
         for problem in error.problems:
             tell(Finding("FAIL", "config", problem))
         return False
-    for finding in of_config(cli, config):
+    for finding in of_config(cli, config, file_only):
         tell(finding)
-    if offline:
+    if offline or file_only:
         return False
     try:
         for finding in of_database(cli):
@@ -80,13 +81,15 @@ def _run(cli: Cli, offline: bool, tell: Callable[[Finding], None]) -> bool:
     return False
 
 
-def of_config(cli: Cli, config: Config) -> Iterator[Finding]:
-    """What needs no database: the file, what is odd in it, handlers, limits, the service that runs it."""
+def of_config(cli: Cli, config: Config, file_only: bool) -> Iterator[Finding]:
+    """What needs no database: the file, what is odd in it; handlers, limits, the service that runs it."""
     from qd.config import find_config
 
     file = find_config(cli.config_path)
     yield from of_file(file, config)
     yield from of_password(config)
+    if file_only:
+        return
     yield from of_handlers(config)
     yield from of_limits(config)
     yield from of_unit(config, file)

@@ -157,6 +157,9 @@ def test_a_reload_is_applied_or_refused_and_who_asked_for_it_is_told(unit: Units
     still = "ready, 0 jobs running, 0 waiting, the last reload was refused"
     wait_for(lambda: changing.value("StatusText") == still, 10, "the status that stays")
     assert changing.pid() == pid and changing.value("ActiveState") == "active"
+    changing.write(workers=[{"queues": ["default"]}], handlers={"modules": ["no_such_module"]})
+    changing.control("reload")  # what can be imported the daemon alone says
+    wait_for(lambda: "no_such_module" in changing.lines("daemon.reload_refused")[-1].text, 5, "its line")
     works(changing)
 
 

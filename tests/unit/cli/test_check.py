@@ -52,6 +52,28 @@ def test_offline_asks_no_database(tmp_path: Path) -> None:
     assert "server" not in result.stdout
 
 
+def test_only_the_file_is_asked_for_and_no_module_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "printing_handlers.py").write_text("print('imported')\n")
+    config = write(tmp_path, "database: {port: 1, password: x}\nhandlers: {modules: [printing_handlers]}\n")
+    config.chmod(0o640)
+    result = check(config, "--file-only")
+    assert (result.exit_code, result.output) == (0, f"ok    config: {config}\n")
+    assert "imported" in check(config, "--offline").output
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("odd: 1\n", "qd.yaml:1: odd"), ("workers: [{queues: [nowhere]}]\n", "qd.yaml:1: workers[0].queues[0]"),
+        ("database: {password_file: /nonexistent/password}\n", "FAIL  password: "),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_the_file_is_found_in_the_file_alone(tmp_path: Path, text: str, words: str) -> None:
+    result = check(write(tmp_path, text), "--file-only")
+    assert result.exit_code == 78 and words in result.stdout
+
+
 def test_only_a_database_out_of_reach_is_69(tmp_path: Path) -> None:
     config = write(tmp_path, "database: {host: 127.0.0.1, port: 1}\n")
     result = check(config)

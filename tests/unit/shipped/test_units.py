@@ -100,3 +100,10 @@ def test_the_unit_calls_the_program_as_the_program_wants_it(name: str) -> None:
     done = subprocess.run(called, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Run the daemon" in done.stdout
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_reload_is_judged_by_the_file_without_a_handlers_code(name: str) -> None:
+    program, *arguments = unit(name)["ExecReload"].partition("exec ")[2].partition(" >")[0].split()
+    assert program == "/opt/qd/bin/qd" and arguments[0] == "--config"
+    assert arguments[2:] == ["check", "--file-only"]
