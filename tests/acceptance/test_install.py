@@ -42,7 +42,9 @@ class Checkout:
         """Runs make as that user."""
         plain = os.getuid() == 0 and self.plain
         as_user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if plain else {}
-        env = {**os.environ, "PIP_NO_DEPS": "1", **({"HOME": "/nonexistent"} if plain else {})}
+        outer = {"MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES"}  # of the make that these tests may be run by
+        inherited = {name: value for name, value in os.environ.items() if name not in outer}
+        env = {**inherited, "PIP_NO_DEPS": "1", **({"HOME": "/nonexistent"} if plain else {})}
         argv = ["make", "--no-print-directory", target, *(f"{name}={value}" for name, value in variables.items())]
         return subprocess.run(
             argv, cwd=self.folder, env=env, umask=umask, capture_output=True, text=True, timeout=300, **as_user
