@@ -36,9 +36,13 @@ class Cli:
         Raises:
             ConfigError: with all its problems.
         """
-        from qd.config import load_config
+        from qd.cli.credential import stored
+        from qd.config import find_config, load_config
 
-        return load_config(self.config_path)
+        file = find_config(self.config_path)
+        config = load_config(str(file))
+        config.database._credential = stored(config.database, file)
+        return config
 
     @cached_property
     def database(self) -> Database:

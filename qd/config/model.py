@@ -8,6 +8,7 @@ May import: the pure modules, limits and problems.
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
@@ -84,6 +85,8 @@ class DatabaseConfig(Section):
     statement_timeout: Timeout = 20.0
 
     _origin: Origin = PrivateAttr(default=Origin())
+    _credential: Path | None = PrivateAttr(default=None)
+    """Where the password of the service that runs this configuration is, for who may read it."""
 
     @property
     def place(self) -> str:

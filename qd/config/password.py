@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from qd.config.model import DatabaseConfig
@@ -16,14 +17,26 @@ from qd.errors import ConfigError
 CREDENTIAL = "qd.db-password"
 """The systemd credential (LoadCredential=) that counts where the configuration names no password."""
 
-STORE = Path("/etc/credstore")
-"""Where systemd takes it from for the shipped units; root's command line finds it there, others may not look."""
-
 _LONGEST = 65536
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a password is.
+
+    Attributes:
+        told: for people.
+        file: that holds it; None: the configuration itself.
+        intro: how a complaint about the file begins.
+    """
+
+    told: str
+    file: Path | None = None
+    intro: str = ""
+
+
 def read_password(database: DatabaseConfig, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The password: `password`, else the content of `password_file`, else the systemd credential, else that in STORE.
+    """The password, from its place.
 
     A file's one line break at its end is dropped; all else counts, blanks too.
 
@@ -36,25 +49,25 @@ def read_password(database: DatabaseConfig, environ: Mapping[str, str] = os.envi
     Raises:
         ConfigError: the file can't be read, is empty, or is not text.
     """
+    place = password_place(database, environ)
+    if place is None:
+        return None
+    return str(database.password) if place.file is None else _content(place.file, database, place.intro)
+
+
+def password_place(database: DatabaseConfig, environ: Mapping[str, str] = os.environ) -> Place | None:
+    """`password`, else `password_file`, else the systemd credential of this process, else that of the service."""
     if database.driver == "sqlite":
         return None
     if database.password is not None:
-        return str(database.password)
+        return Place("from database.password")
     if database.password_file is not None:
-        return _content(Path(database.password_file), database, "")
-    credential = _credential(environ.get("CREDENTIALS_DIRECTORY"))
-    if credential is None:
+        return Place(f"from {database.password_file} (database.password_file)", Path(database.password_file))
+    folder = environ.get("CREDENTIALS_DIRECTORY")
+    file = Path(folder) / CREDENTIAL if folder else database._credential
+    if file is None or not os.path.lexists(file):
         return None
-    return _content(credential, database, f"the systemd credential {CREDENTIAL}: ")
-
-
-def _credential(folder: str | None) -> Path | None:
-    """The one that systemd gave this process, or the one that it gives the daemon, if this process may read it."""
-    if folder:
-        given = Path(folder) / CREDENTIAL
-        return given if os.path.lexists(given) else None
-    stored = STORE / CREDENTIAL
-    return stored if os.access(stored, os.R_OK) else None
+    return Place(f"from {file}, the systemd credential {CREDENTIAL}", file, f"the systemd credential {CREDENTIAL}: ")
 
 
 def _at_once(file: str, flags: int) -> int:

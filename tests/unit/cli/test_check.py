@@ -58,7 +58,7 @@ def test_only_the_file_is_asked_for_and_no_module_imported(tmp_path: Path, monke
     config = write(tmp_path, "database: {port: 1, password: x}\nhandlers: {modules: [printing_handlers]}\n")
     config.chmod(0o640)
     result = check(config, "--file-only")
-    assert (result.exit_code, result.output) == (0, f"ok    config: {config}\n")
+    assert (result.exit_code, result.output) == (0, f"ok    config: {config}\nok    password: from database.password\n")
     assert "imported" in check(config, "--offline").output
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from qd.config import parse_config, read_password
 from qd.config.model import DatabaseConfig
+from qd.config.password import password_place
 from qd.errors import ConfigError
 
 
@@ -51,16 +52,31 @@ def test_a_named_file_comes_before_the_credential_and_without_either_there_is_no
     assert read_password(DatabaseConfig(driver="sqlite"), environ) is None
 
 
-def test_where_systemd_gives_none_what_it_would_give_the_daemon_counts_for_who_may_read_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("qd.config.password.STORE", tmp_path)
+def test_what_the_service_is_given_counts_only_where_it_was_found_to_be_this_configurations(tmp_path: Path) -> None:
+    stored = tmp_path / "stored"
+    stored.write_text("stored\n")
+    mine, empty = DatabaseConfig(), str(tmp_path / "none")
+    mine._credential = stored
+    assert read_password(mine, {}) == "stored"
+    assert read_password(mine, {"CREDENTIALS_DIRECTORY": empty}) is None, "systemd gives this process another, or none"
     assert read_password(DatabaseConfig(), {}) is None
-    (tmp_path / "qd.db-password").write_text("stored\n")
-    assert read_password(DatabaseConfig(), {}) == "stored"
-    assert read_password(DatabaseConfig(), {"CREDENTIALS_DIRECTORY": str(tmp_path / "none")}) is None
-    monkeypatch.setattr("os.access", lambda *_: False)  # root may read all
-    assert read_password(DatabaseConfig(), {}) is None
+    for own in (DatabaseConfig(password="own"), DatabaseConfig(password_file=str(stored))):
+        own._credential = tmp_path / "never-read"
+        assert read_password(own, {}) in ("own", "stored")
+
+
+def test_the_place_of_the_password_is_told_and_never_the_password(tmp_path: Path) -> None:
+    (tmp_path / "qd.db-password").write_text("secret")
+    environ = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
+    told = {
+        "from database.password": DatabaseConfig(password="secret"),
+        "from /a/file (database.password_file)": DatabaseConfig(password_file="/a/file"),
+        f"from {tmp_path}/qd.db-password, the systemd credential qd.db-password": DatabaseConfig(),
+    }
+    for text, database in told.items():
+        place = password_place(database, environ)
+        assert place is not None and place.told == text
+    assert password_place(DatabaseConfig(), {}) is None
 
 
 @pytest.mark.parametrize(
