@@ -70,6 +70,18 @@ def test_the_password_is_the_credential_and_is_shown_nowhere(unit: Units, own_ma
     assert re.search(r"^Max core file size +0 +0 ", secret.machine.read(f"/proc/{pid}/limits"), re.MULTILINE)
 
 
+def test_roots_command_line_has_the_credential_for_the_units_own_file_alone(unit: Units, machine: Machine) -> None:
+    shop = unit("shop")
+    qd = "/opt/qd/bin/qd --config"
+    assert "default" in machine.sh(f"{qd} {shop.configuration} status")
+    assert f"password: from {CREDENTIAL}, " in machine.sh(f"{qd} {shop.configuration} check --file-only")
+    machine.sh(f"cp {shop.configuration} /tmp/other.yaml")  # it may as well name another server
+    assert "using password: NO" in machine.sh(f"{qd} /tmp/other.yaml status || true")
+    shop.drop_in("password", LoadCredential="qd.db-password:/etc/hostname")
+    assert "password: from /etc/hostname, " in machine.sh(f"{qd} {shop.configuration} check --file-only")
+    assert "using password: YES" in machine.sh(f"{qd} {shop.configuration} status || true"), "its own, not another's"
+
+
 @pytest.mark.parametrize("way", ["password_file: /etc/qd/password", "password: ${SHOP_PASSWORD}"])
 def test_a_file_or_a_variable_comes_before_the_credential(unit: Units, machine: Machine, way: str) -> None:
     old = unit("old-ways")
