@@ -1,7 +1,11 @@
 """Reads a systemd service as systemd does: its file, then its drop-ins, from all places, in order.
 
-Only files are read, so that no systemd has to run and no bus has to answer: what is told is what holds
-after `systemctl daemon-reload`. Pure, but for the files.
+Only files are read, so that no systemd has to run and no bus has to answer. `systemctl show` would say what
+the manager has loaded, but a check is asked most of all after a change, before `systemctl daemon-reload`,
+and what is told here is what holds after it; it is asked also where an image is built and no systemd runs,
+and by each verb of root's that looks for the service's password, which mustn't wait for a bus. That it reads
+as systemd does is held against a real one's answers (tests/acceptance/test_check_unit.py). Pure, but for the
+files.
 """
 
 from __future__ import annotations
