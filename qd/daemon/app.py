@@ -281,7 +281,7 @@ class Daemon:
 
     def _after_reload(self, word: str) -> None:
         assert self._supervisor is not None
-        self._notifier.ready(f"{word}; {self._supervisor.status(self._engines.ready())}")
+        self._notifier.ready(self._supervisor.status(self._engines.ready(), word))
 
     # ------------------------------------------------------------------ end
 

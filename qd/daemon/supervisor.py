@@ -114,8 +114,12 @@ class Supervisor:
         self._word = Word(ready, monotonic())
         self._notifier.status(self.status(ready))
 
-    def status(self, ready: str | None) -> str:
-        """The daemon's state in one line."""
+    def status(self, ready: str | None, after_reload: str = "") -> str:
+        """The daemon's state in one line.
+
+        Args:
+            after_reload: how the reload went that has just ended; it begins the line, and isn't said again.
+        """
         running, draining = self._engines.running(), self._engines.draining()
         words = [ready or "ready"]
         if running or ready is None:
@@ -124,9 +128,10 @@ class Supervisor:
             words += _rows(self._engines.depths())
         if draining and self.stop is None:
             words.append("an earlier configuration still drains")
-        if not self._engines.last_reload_successful():
+        if not after_reload and not self._engines.last_reload_successful():
             words.append("the last reload was refused")
-        return ", ".join(words)
+        state = ", ".join(words)
+        return f"{after_reload}; {state}" if after_reload else state
 
 
 def _rows(counted: DepthSnapshot) -> list[str]:

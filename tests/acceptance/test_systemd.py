@@ -165,7 +165,8 @@ def test_a_reload_is_applied_or_refused_and_who_asked_for_it_is_told(unit: Units
     assert "failed" in changing.control("reload", check=False)
     (refused,) = changing.lines("daemon.reload_refused")
     assert "workers[0].queues" in refused.text and refused.priority == 3
-    assert changing.value("StatusText").startswith("reload refused: ")
+    status = changing.value("StatusText")
+    assert status.startswith("reload refused: ") and status.count("refused") == 1
     still = "ready, 0 jobs running, 0 waiting, the last reload was refused"
     wait_for(lambda: changing.value("StatusText") == still, 10, "the status that stays")
     assert changing.pid() == pid and changing.value("ActiveState") == "active"

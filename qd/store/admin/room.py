@@ -1,7 +1,7 @@
 """How much the server gives: connections, statements an hour, the longest statement; and what qd needs of it.
 
 Nothing is asked that takes rights of its own: an account may always see its own connections and limits.
-May import: the pure modules, protocol, dialect.
+May import: the pure modules, protocol, dialect, candidate.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from qd.store.claim.candidate import POST
 from qd.store.dialect import Cursor, Session
 from qd.store.protocol import Finding
 
@@ -85,10 +86,13 @@ def of_account(shown: str) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def of_packet(most: int, largest: int) -> Iterator[Finding]:
+def of_packet(most: int, largest: int | None) -> Iterator[Finding]:
     """Whether statements fit: qd's own, and those that enqueue what is enqueued here.
 
     On its way in a payload may double, for each of its quotes is escaped.
+
+    Args:
+        largest: bytes of the largest payload among the newest; None: there is no job.
     """
     told = f"max_allowed_packet is {spelled(most)}"
     if most < LONGEST_END:
@@ -96,6 +100,8 @@ def of_packet(most: int, largest: int) -> Iterator[Finding]:
             "warn", "packet", f"{told}: an end with a long traceback doesn't fit and is written without it, larger "
             f"payloads are refused. Raise it to {spelled(LONGEST_END)} or more"
         )  # fmt: skip
+    elif largest is None:
+        yield Finding("ok", "packet", told)
     elif 2 * largest > most:
         yield Finding(
             "warn", "packet", f"{told}, the largest payload of the newest {NEWEST} jobs and dead letters has "
@@ -133,11 +139,12 @@ def _longest_packet(cursor: Cursor) -> int:
     return int(cursor.fetchone()[0])
 
 
-def _largest(cursor: Cursor) -> int:
-    """Bytes of the largest payload among the newest rows of both tables."""
+def _largest(cursor: Cursor) -> int | None:
+    """Bytes of the largest payload among the newest rows of both tables; None where there is none."""
     sizes = []
     for table in ("qd_jobs", "qd_failed_jobs"):
-        newest = f"SELECT OCTET_LENGTH(payload) AS bytes FROM {table} ORDER BY id DESC LIMIT {NEWEST}"
-        cursor.execute(f"SELECT COALESCE(MAX(bytes), 0) FROM ({newest}) newest")
-        sizes.append(int(cursor.fetchone()[0]))
-    return max(sizes)
+        jobs = f"{table} WHERE type <> '{POST}'"  # at most a few rows beside them
+        newest = f"SELECT OCTET_LENGTH(payload) AS bytes FROM {jobs} ORDER BY id DESC LIMIT {NEWEST}"
+        cursor.execute(f"SELECT MAX(bytes) FROM ({newest}) newest")
+        sizes.append(cursor.fetchone()[0])
+    return max((int(size) for size in sizes if size is not None), default=None)

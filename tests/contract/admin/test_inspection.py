@@ -176,6 +176,14 @@ def test_a_limit_by_the_hour_is_told_and_the_accounts_hash_never_is(server: Desk
     assert PASSWORD not in text and not re.search(r"\*[0-9A-F]{40}|\$A\$|IDENTIFIED", text)
 
 
+def test_of_payloads_nothing_is_said_where_there_is_no_job(server: Desk) -> None:
+    assert "payload" not in told(server, "packet").detail
+    server.sql("INSERT INTO qd_jobs (type, payload) VALUES ('qd.post', '{}')")
+    assert "payload" not in told(server, "packet").detail, "a row of qd's own is no job"
+    server.sql("INSERT INTO qd_jobs (type, payload) VALUES ('send', '[12]')")
+    assert told(server, "packet").detail.endswith("the largest payload of the newest 200 has 4 bytes")
+
+
 @pytest.fixture
 def small(own_mariadb: Callable[..., PrivateServer]) -> Iterator[Desk]:
     """A server that gives little."""

@@ -17,7 +17,7 @@ from qd.daemon.reload import Reloads
 from qd.daemon.signals import Signals
 from qd.daemon.supervisor import Supervisor
 from qd.daemon.watchdog import Proof, Watchdog
-from qd.events import DaemonFailed, DaemonStopping
+from qd.events import DaemonFailed, DaemonStopping, ReloadRefused
 from qd.metrics.depths import DepthSnapshot
 from qd.pulse import Pulse
 from qd.store.protocol import QueueDepth
@@ -157,6 +157,13 @@ def test_the_status_has_what_the_last_count_of_the_rows_found(bench: Bench) -> N
     assert bench.supervisor.status(None) == "ready, 0 jobs running, 1,234 waiting, 2 stale, 1 dead letter"
     bench.engine().counted = DepthSnapshot(rows, interval=60.0, stamp=1.0, taken=monotonic() - 301.0)
     assert bench.supervisor.status(None) == "ready, 0 jobs running"
+
+
+def test_a_reload_that_was_refused_is_said_once_in_a_line(bench: Bench) -> None:
+    bench.heard.events.publish(ReloadRefused(reason="odd"))
+    assert bench.supervisor.status(None) == "ready, 0 jobs running, the last reload was refused"
+    reason = "reload refused: qd.yaml:3: odd: is not a key"
+    assert bench.supervisor.status(None, reason) == f"{reason}; ready, 0 jobs running"
 
 
 def test_a_schema_that_was_changed_under_it_ends_the_daemon(bench: Bench) -> None:
