@@ -87,6 +87,8 @@ class DatabaseConfig(Section):
     _origin: Origin = PrivateAttr(default=Origin())
     _credential: Path | None = PrivateAttr(default=None)
     """Where the password of the service that runs this configuration is, for who may read it."""
+    _handed: str | None = PrivateAttr(default=None)
+    """Where systemd's credentials of this process were at its start, for what is told once they are hidden."""
 
     @property
     def place(self) -> str:

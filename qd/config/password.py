@@ -70,6 +70,18 @@ def password_place(database: DatabaseConfig, environ: Mapping[str, str] = os.env
     return Place(f"from {file}, the systemd credential {CREDENTIAL}", file, f"the systemd credential {CREDENTIAL}: ")
 
 
+def why_none(database: DatabaseConfig, environ: Mapping[str, str] = os.environ) -> str | None:
+    """Where a password was looked for in vain; None: there is one."""
+    if password_place(database, environ) is not None:
+        return None
+    folder = environ.get("CREDENTIALS_DIRECTORY") or database._handed
+    place = f"there is none in CREDENTIALS_DIRECTORY, {folder}" if folder else "CREDENTIALS_DIRECTORY isn't set"
+    return (
+        "no password is configured, neither database.password nor database.password_file, "
+        f"nor did a systemd credential {CREDENTIAL} come: {place}"
+    )
+
+
 def _at_once(file: str, flags: int) -> int:
     """Opens; a FIFO without a writer keeps nobody."""
     return os.open(file, flags | os.O_NONBLOCK)

@@ -43,8 +43,8 @@ class Source:
 
     def __init__(self, path: str | None) -> None:
         self.file = str(find_config(path))
-        folder = os.environ.get("CREDENTIALS_DIRECTORY")
-        self._credential = os.path.join(folder, CREDENTIAL) if folder else None
+        self._folder = os.environ.get("CREDENTIALS_DIRECTORY")
+        self._credential = os.path.join(self._folder, CREDENTIAL) if self._folder else None
 
     def read(self) -> Config:
         """The configuration as the file is now; systemd's credential is its password file where it names none.
@@ -54,6 +54,7 @@ class Source:
         """
         config = load_config(self.file)
         database, credential = config.database, self._credential
+        database._handed = self._folder
         named = database.password is not None or database.password_file is not None
         if database.driver == "sqlite" or named or credential is None or not os.path.lexists(credential):
             return config

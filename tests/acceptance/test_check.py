@@ -170,7 +170,8 @@ def test_a_login_without_a_password_says_where_the_password_may_be(
     shell.config.write_text(re.sub(r"  password: .*\n", "", text))
     level, detail = findings(shell, 78)["database"]
     assert level == "FAIL"
-    assert "1045" in detail and "qd.db-password is there for root and the daemon alone" in detail
+    assert "1045" in detail and "no password is configured" in detail and "check database.user" not in detail
+    assert "A service's qd.db-password is there for root and the daemon alone" in detail
 
 
 def test_no_subject_tells_the_password_or_its_hash(shell: ServerShell) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -258,6 +259,21 @@ def test_the_password_comes_from_a_file_or_the_systemd_credential(
         pass
     monkeypatch.delenv("CREDENTIALS_DIRECTORY")
     assert password(config) == ""
+
+
+def test_a_login_without_any_password_says_where_one_was_looked_for(
+    mariadb_bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
+    config = mariadb_bench.config.model_copy(update={"password": None})
+    none = "no password is configured, neither database.password nor database.password_file, nor did a systemd"
+    with pytest.raises(SetupWrong, match=f"errno 1045.; {none} credential qd.db-password come: .* isn't set$"):
+        connect(config, "test")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    with pytest.raises(SetupWrong, match=f"{none} credential .*: there is none in CREDENTIALS_DIRECTORY, {tmp_path}$"):
+        connect(config, "test")
+    with pytest.raises(SetupWrong, match=r"errno 1045\); check database.user and its password$"):
+        connect(config.model_copy(update={"password": "wrong"}), "test")
 
 
 @pytest.mark.parametrize("content", ["", "\n", "change-me\n\n", "change-me\r\n\r\n", "a\0b"])

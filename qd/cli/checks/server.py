@@ -78,7 +78,7 @@ def _no_password(config: Config, error: StoreError) -> str:
     """What may be behind a refused login: who isn't root doesn't see what the daemon is given."""
     if error.errno not in REFUSED or read_password(config.database) is not None:
         return ""
-    return f". No password is configured; a systemd credential {CREDENTIAL} is there for root and the daemon alone"
+    return f". A service's {CREDENTIAL} is there for root and the daemon alone"
 
 
 @contextmanager

@@ -16,11 +16,11 @@ from mysql.connector.constants import ClientFlag
 
 from qd.clock import monotonic
 from qd.config.model import DatabaseConfig
-from qd.config.password import read_password
+from qd.config.password import read_password, why_none
 from qd.errors import ConfigError, SetupWrong
 from qd.store.mysql import forked, tls
 from qd.store.mysql.direct import direct_cursor
-from qd.store.mysql.errors import number, sort
+from qd.store.mysql.errors import LOGIN, number, sort
 from qd.store.mysql.limits import IDLE, IDLE_ON_MYSQL, Limits
 
 SQL_MODE = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
@@ -117,7 +117,9 @@ def connect(config: DatabaseConfig, name: str, *, pure: bool = False, autocommit
     try:
         raw = _open(arguments)
     except Exception as error:  # the driver raises more than its own errors; sorted, not swallowed
-        raise tls.refused(config, where, error) or sort(_without(arguments["password"], error), where) from None
+        hint = why_none(config) if number(error) in LOGIN else None
+        said = _without(arguments["password"], error)
+        raise tls.refused(config, where, error) or sort(said, where, hint=hint) from None
     forked.guard(raw)
     try:
         connection = Connection(raw, Limits.of(config))  # it pings, so it may be lost already

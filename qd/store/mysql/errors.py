@@ -42,6 +42,9 @@ SETUP = frozenset(
 DATA = frozenset({1048, 1062, 1153, 1264, 1265, 1292, 1301, 1366, 1406, 1690, 2020, 3140, 3141, 3819, 4025})
 """This row's own fault."""
 
+LOGIN = frozenset({1045, 1698})
+"""The account or its password is refused."""
+
 SLOW_TO_HEAL = frozenset({1040, 1129, 1203, 1226}) | SETUP
 """Asking again soon makes it worse, or is of no use: half a minute and more between attempts in the end."""
 
@@ -84,7 +87,9 @@ def number(error: BaseException) -> int | None:
     return errno if isinstance(errno, int) else None
 
 
-def sort(error: BaseException, where: str, *, timed_out: bool = False, in_commit: bool = False) -> StoreError:
+def sort(
+    error: BaseException, where: str, *, timed_out: bool = False, in_commit: bool = False, hint: str | None = None
+) -> StoreError:
     """The error of qd's tree that this one is.
 
     Args:
@@ -92,12 +97,13 @@ def sort(error: BaseException, where: str, *, timed_out: bool = False, in_commit
         timed_out: the statement took as long as the client's limit, so a lost connection is a
             time-out.
         in_commit: it came from COMMIT, so a lost connection leaves the outcome unknown.
+        hint: what to do, in place of what is said of the number.
     """
     if isinstance(error, StoreError):
         return error
     errno = number(error)
     timed_out = timed_out or type(error).__name__ in _TIMEOUTS or isinstance(error, TimeoutError)
-    message = f"{where}: {_said(error, errno)}"
+    message = f"{where}: {_said(error, errno, hint or HINTS.get(errno or 0))}"
     if type(error).__name__ in _TIMEOUTS or errno in LOST or (errno is None and isinstance(error, OSError)):
         return ConnectionLost(message, errno, timed_out=timed_out, outcome_unknown=in_commit)
     kind = _by_number(errno)
@@ -124,8 +130,7 @@ _KINDS: tuple[tuple[frozenset[int], type[StoreError]], ...] = (
 )
 
 
-def _said(error: BaseException, errno: int | None) -> str:
+def _said(error: BaseException, errno: int | None, hint: str | None) -> str:
     text = " ".join(str(getattr(error, "msg", None) or error).split())
-    hint = HINTS.get(errno) if errno is not None else None
     told = f"{text[:200]} (errno {errno})" if errno is not None else f"{type(error).__name__}: {text[:200]}"
     return f"{told}; {hint}" if hint else told

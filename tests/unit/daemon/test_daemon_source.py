@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from qd.config.model import Config
+from qd.config.password import why_none
 from qd.daemon.source import Source
 from qd.errors import ConfigError
 
@@ -53,6 +54,17 @@ def test_the_credential_counts_only_where_the_file_names_no_password(
 def test_a_credential_that_was_not_handed_over_is_none(file: Path, credentials: Path) -> None:
     (credentials / "qd.db-password").unlink()
     assert read(file, "queues: {default: {}}").database.password_file is None
+
+
+def test_what_was_handed_over_without_it_is_known_once_the_environment_is_scrubbed(
+    file: Path, credentials: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (credentials / "qd.db-password").unlink()
+    file.write_text("queues: {default: {}}")
+    source = Source(str(file))
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY")
+    said = why_none(source.read().database)
+    assert said is not None and said.endswith(f"CREDENTIALS_DIRECTORY, {credentials}")
 
 
 def test_the_file_is_read_anew_each_time(file: Path) -> None:
