@@ -71,7 +71,7 @@ types:  ## mypy --strict
 ci:  ## what CI runs: lint, types and all tests, with nothing skipped for want of a server
 	@.ci/run
 
-install:  ## qd under systemd, as root: program, units, user (PREFIX=/opt/qd DESTDIR= BINDIR= LIBDIR= PROGRAM=no)
+install:  ## qd under systemd, as root: program, units, user (PREFIX=/opt/qd DESTDIR= BINDIR= LIBDIR= PROGRAM=no PYTHON=python3)
 	@systemd/install.sh
 
 uninstall:  ## take that away again; configuration, passwords, drop-ins and tables stay

@@ -7,7 +7,8 @@
 #   BINDIR   where the command `qd` goes (/usr/local/bin)
 #   LIBDIR   of systemd/system, sysusers.d, tmpfiles.d (/usr/local/lib)
 #   PROGRAM  no: all but the program, where that comes another way
-#   PYTHON   the Python to make the environment with (python3)
+#   PYTHON   the Python to make the environment with (python3): one that every user can run, and that a service sees;
+#            another than the last time's replaces that
 set -eu
 cd "$(dirname "$0")/.."
 umask 022
@@ -30,13 +31,21 @@ program() {
   at=$DESTDIR$PREFIX
   [ -z "$(ls -A "$at" 2>/dev/null)" ] || [ -e "$at/pyvenv.cfg" ] ||
     fail "$at holds something else: PREFIX is a folder for qd's program alone, like /opt/qd"
-  .ci/python "$PYTHON" ${DESTDIR:+look} >/dev/null
+  base=$("$PYTHON" systemd/interpreter.py 2>/dev/null) || [ -z "$base" ] ||
+    fail "the service couldn't run $base; take another, like make install PYTHON=/usr/bin/python3"
+  version=$(.ci/python "$PYTHON" ${DESTDIR:+look})
   work=$(mktemp -d /tmp/qd-XXXXXX)
   trap 'rm -rf "$work"' EXIT
   if [ -n "$DESTDIR" ]; then # by a name that any program takes, and that stands for nothing else in a script
     mkdir -p "$DESTDIR"
     ln -s "$DESTDIR" "$work/tree"
     at=$work/tree$PREFIX
+  fi
+  was=$(readlink -f "$at/bin/python" || true)
+  if [ -L "$at/bin/python" ] && [ "$was" != "$base" ]; then # venv itself keeps links that there are
+    printf '%s\n' "qd: $PREFIX had ${was:-a Python that is gone}, now $base"
+    [ -d "$at/lib/python$version" ] || echo "qd: it is another version: install packages of yours into $PREFIX again"
+    find "$at/bin" -name 'python*' -type l -delete
   fi
   "$at/bin/python" -m pip --version >/dev/null 2>&1 || "$PYTHON" -m venv "$at"
   mkdir "$work/sources"
