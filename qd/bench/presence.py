@@ -13,11 +13,8 @@ from dataclasses import dataclass
 from qd.bench.plan import QUEUES
 from qd.clock import monotonic
 from qd.identity import Identity
-from qd.store.protocol import DaemonRow, FullStore
+from qd.store.protocol import ANNOUNCE_EVERY, DaemonRow, FullStore
 from qd.version import __version__
-
-SHOW_EVERY = 10.0
-"""Seconds between two signs of life; who is silent for 60 counts as gone."""
 
 
 class Presence:
@@ -36,7 +33,7 @@ class Presence:
         """Seen now; cheap where it was shown a moment ago."""
         if monotonic() >= self._due:
             self._store.announce(self._row)
-            self._due = monotonic() + SHOW_EVERY
+            self._due = monotonic() + ANNOUNCE_EVERY
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,13 @@ def depth_json(depth: QueueDepth, known: bool) -> dict[str, Any]:
 
 def daemon_json(row: DaemonRow) -> dict[str, Any]:
     """A running daemon."""
-    return _plain(asdict(row))
+    return {**_plain(asdict(row)), "seen_ago": round(row.seen_ago, 3), "silent": row.silent}
+
+
+def seen(row: DaemonRow) -> str:
+    """When a daemon was heard last: `4s ago`, or that it is overdue: `silent for 35s`."""
+    ago = spell(max(1, round(row.seen_ago)))
+    return f"silent for {ago}" if row.silent else f"{ago} ago"
 
 
 def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import click
 
 from qd.cli import ending
 from qd.cli.context import Cli, pass_cli
-from qd.cli.shape import NONE_SEEN, brief, daemon_json, depth_json
+from qd.cli.shape import NONE_SEEN, brief, daemon_json, depth_json, seen
 from qd.cli.terminal import facts, safe, show_json, table
 from qd.duration import duration, spell
 from qd.store.protocol import DaemonRow, FullStore, QueueDepth, ServerInfo
@@ -53,16 +53,23 @@ class Picture:
             words.append("paused")
         if depth.queue not in self.known:
             words.append("not in the configuration")
-        elif not any(depth.queue in daemon.queues for daemon in self.daemons):
-            words.append("no daemon serves it")
+        else:
+            words += self._service(depth.queue)
         return ", ".join(words)
+
+    def _service(self, queue: str) -> list[str]:
+        serving = [daemon for daemon in self.daemons if queue in daemon.queues]
+        if not serving:
+            return ["no daemon serves it"]
+        return ["who serves it is silent"] if all(daemon.silent for daemon in serving) else []
 
     def daemon_rows(self) -> list[list[str]]:
         """The table of daemons, cells safe for a terminal."""
         return [
-            [safe(row.host), str(row.pid), safe(row.version), safe(",".join(row.queues)), brief(row.started_at)]
+            [safe(row.host), str(row.pid), safe(row.version), safe(",".join(row.queues)), brief(row.started_at),
+             seen(row)]
             for row in self.daemons
-        ]
+        ]  # fmt: skip
 
     def as_json(self) -> dict[str, Any]:
         """The stable keys of `qd status --json`."""
@@ -75,7 +82,7 @@ class Picture:
         }  # fmt: skip
 
 
-DAEMON_HEADERS = ("DAEMON", "PID", "VERSION", "QUEUES", "SINCE")
+DAEMON_HEADERS = ("DAEMON", "PID", "VERSION", "QUEUES", "SINCE", "SEEN")
 
 
 @click.command()

@@ -9,10 +9,7 @@ from collections.abc import Callable, Sequence
 
 from qd.clock import monotonic
 from qd.maintenance.service import Service
-from qd.store.protocol import DaemonRow, Store
-
-ANNOUNCE_EVERY = 10.0
-"""Seconds between two signs of life in qd_daemons; who is silent for 60 counts as gone."""
+from qd.store.protocol import ANNOUNCE_EVERY, DaemonRow, Store
 
 POSTS_EVERY = 10.0
 """Seconds between looks after missing or moved posts."""

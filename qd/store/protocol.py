@@ -17,6 +17,7 @@ from qd.job import ClaimedJob, Job
 from qd.outcome import Settlement, Verdict
 from qd.store.admin_store import AdminStore
 from qd.store.values import (
+    ANNOUNCE_EVERY,
     POSITION_COUNTED,
     SEEN_WITHIN,
     STATES,
@@ -41,6 +42,7 @@ from qd.store.values import (
 )
 
 __all__ = [
+    "ANNOUNCE_EVERY",
     "POSITION_COUNTED",
     "SEEN_WITHIN",
     "STATES",

@@ -38,14 +38,15 @@ def announce(cursor: Cursor, dialect: Dialect, daemon: DaemonRow) -> None:
 
 def live(cursor: Cursor, dialect: Dialect) -> list[DaemonRow]:
     """The daemons that count as running."""
+    age = dialect.age.format("seen_at")
     cursor.execute(
-        "SELECT id, host, pid, version, queues, types, started_at, seen_at FROM qd_daemons "
-        f"WHERE {dialect.age.format('seen_at')} <= {SEEN_WITHIN} ORDER BY host, pid, id"
+        f"SELECT id, host, pid, version, queues, types, started_at, seen_at, {age} FROM qd_daemons "
+        f"WHERE {age} <= {SEEN_WITHIN} ORDER BY host, pid, id"
     )
     return [
         DaemonRow(
             as_text(row[0]), as_text(row[1]), row[2], as_text(row[3]),
-            names_in(row[4]), names_in(row[5]), dialect.moment(row[6]), dialect.moment(row[7]),
+            names_in(row[4]), names_in(row[5]), dialect.moment(row[6]), dialect.moment(row[7]), max(0.0, float(row[8])),
         )
         for row in cursor.fetchall()
     ]  # fmt: skip

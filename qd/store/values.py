@@ -21,6 +21,13 @@ SEEN_WITHIN = 60
 """Seconds since its last word for which a daemon counts as running."""
 
 
+ANNOUNCE_EVERY = 10.0
+"""Seconds between two words of a daemon in qd_daemons."""
+
+SILENT_AFTER = 1.5 * ANNOUNCE_EVERY
+"""Seconds since its last word after which a daemon is told as silent: it is dead, stopped, or can't write."""
+
+
 class ClaimPath(str, Enum):
     """How rows are claimed; the label `claim_path` of qd_build_info."""
 
@@ -154,7 +161,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class DaemonRow:
-    """A row of qd_daemons."""
+    """A row of qd_daemons; `seen_ago`: seconds since its last word, by the database's clock."""
 
     id: str
     host: str
@@ -164,6 +171,12 @@ class DaemonRow:
     types: tuple[str, ...]
     started_at: datetime | None = None
     seen_at: datetime | None = None
+    seen_ago: float = 0.0
+
+    @property
+    def silent(self) -> bool:
+        """Whether its next word is overdue."""
+        return self.seen_ago > SILENT_AFTER
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,10 @@ def test_a_daemon_runs_while_it_has_been_seen_within_a_minute(desk: Desk) -> Non
     assert (row.id, row.host, row.pid, row.queues, row.types) == ("d1", "web1", 7, ("mails", "default"), ("send",))
     assert row.seen_at is not None
     assert row.seen_at.tzinfo is not None
+    assert 0 <= row.seen_ago < 30
+    desk.sql(f"UPDATE qd_daemons SET seen_at = {desk.moment(-40)} WHERE id = 'd1'")
+    [row] = store.daemons()
+    assert row.silent and 40 <= row.seen_ago < 60
 
 
 def test_now_is_the_databases_in_utc(desk: Desk) -> None:

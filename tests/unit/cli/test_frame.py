@@ -88,5 +88,12 @@ def test_what_does_not_fit_is_counted_and_the_fullest_stay() -> None:
         assert f"and {50 - daemons} more daemons" in text
 
 
+def test_a_daemon_that_is_overdue_is_drawn_as_such() -> None:
+    seen, dead = Seen(), DaemonRow("h:1:x:1", "web1", 7, "1.0", ("mails",), ("send",), seen_ago=35.2)
+    seen.came(Picture([QueueDepth("mails")], [dead], SERVER, "db:3306/qd", frozenset({"mails"})), 1.0)
+    text = "\n".join(drawn(seen, 1.0))
+    assert "silent for 35s" in text and "who serves it is silent" in text
+
+
 def test_before_the_first_answer_it_says_that_it_looks() -> None:
     assert drawn(Seen(), 0.0) == ["looking ...  every 1s, Ctrl-C ends"]

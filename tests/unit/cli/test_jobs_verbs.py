@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.unit.cli.shop import Shop
+from tests.unit.cli.shop import NOW, Shop
 
 STATES = {"ready", "delayed", "reserved", "stale", "failed"}
 
@@ -141,6 +141,21 @@ def test_status_for_people_says_what_is_special_about_a_queue(shop: Shop) -> Non
     assert "not in the configuration" in shown
     assert "paused" in shown
     assert "none has been seen" in shown
+
+
+def test_a_daemon_that_is_overdue_is_no_living_one_in_the_status(shop: Shop) -> None:
+    for name, ago, queues in (("alive", -4, '["mails"]'), ("dead", -35, '["mails", "default"]'), ("gone", -61, "[]")):
+        shop.sql(
+            "INSERT INTO qd_daemons (id, host, pid, version, queues, types, started_at, seen_at) "
+            f"VALUES (?, ?, 7, '1', ?, '[]', {NOW.format(-90)}, {NOW.format(ago)})", name, name, queues,
+        )  # fmt: skip
+    shown = {line.split()[0]: line for line in shop.ok("status").splitlines() if line.strip()}
+    assert re.search(r"  [45]s ago$", shown["alive"]) and re.search(r"  silent for 3[5-9]s$", shown["dead"])
+    assert "gone" not in shown
+    assert shown["default"].endswith("who serves it is silent") and "silent" not in shown["mails"]
+    daemons = {daemon["id"]: daemon for daemon in shop.json("status")["daemons"]}
+    assert {name: daemon["silent"] for name, daemon in daemons.items()} == {"alive": False, "dead": True}
+    assert 4 <= daemons["alive"]["seen_ago"] < 30 and daemons["dead"]["seen_ago"] >= 35
 
 
 def test_a_pause_is_seen_until_the_resume(shop: Shop) -> None:
