@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from qd.bell import Bell
 from qd.clock import monotonic
 from qd.config.model import PollConfig
+from qd.errors import StoreError
+from qd.setback import Setback
 from qd.sight import Sight
 from qd.store.protocol import Look, Store
 from qd.waking import WakeSocket
@@ -39,6 +41,7 @@ class Poller:
     Args:
         store: its own.
         grow: told the queues that have work which nobody is free for.
+        setback: told of looks that fail.
     """
 
     name = "poller"
@@ -51,9 +54,11 @@ class Poller:
         poll: PollConfig,
         grow: Callable[[set[str]], None],
         wake: WakeSocket | None = None,
+        setback: Setback | None = None,
     ) -> None:
         self._store, self._queues, self._bell, self._poll = store, queues, bell, poll
         self._grow, self._wake = grow, wake
+        self._setback = setback or Setback()
         self._pause = poll.min
         self._full_at = 0.0
         self._full_cost = 0.0
@@ -65,10 +70,15 @@ class Poller:
         Raises:
             StoreError: the look failed.
         """
-        if monotonic() >= self._full_at:
-            self._take(self._look_fully())
-        elif self._bell.idle():
-            self._take(self._store.look(self._queues, full=False))
+        try:
+            if monotonic() >= self._full_at:
+                self._take(self._look_fully())
+            elif self._bell.idle():
+                self._take(self._store.look(self._queues, full=False))
+        except StoreError as error:
+            self._setback.met(error)
+            raise
+        self._setback.overcome()
         return self._pause
 
     def wait(self, seconds: float) -> bool:

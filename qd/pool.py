@@ -109,6 +109,12 @@ class WorkerPool:
         states = [worker.state for worker in self.all()]
         return states.count("idle"), states.count("busy"), states.count("backoff")
 
+    def standstill(self) -> str | None:
+        """Why none of its threads has been able to claim for a while; None: one has, or is at work."""
+        with self._lock:
+            lasting = [worker.setback.lasting() for worker in self._workers]
+        return f"worker {self.label}: {lasting[0]}" if lasting and all(lasting) else None
+
     def serving(self) -> int:
         """How many threads take jobs: neither those that are stuck nor those that were let go."""
         with self._lock:

@@ -26,6 +26,7 @@ from qd.lease import Lease
 from qd.policy import unstarted
 from qd.pulse import Pulse
 from qd.runner import Runner, Shop
+from qd.setback import Setback
 from qd.store.protocol import Claim, Renewal, Store
 
 IDLE_TURN = 1.0
@@ -52,6 +53,7 @@ class Worker:
         self.state = "idle"
         self.idle_since = monotonic()
         self.pulse = Pulse(f"worker {name}", shop.patience)
+        self.setback = Setback()
         self.batch: Batch | None = None
         self.dismissed = False
         self._in_doubt = False
@@ -100,15 +102,18 @@ class Worker:
             try:
                 worked = self._round()
                 failures = 0
+                self.setback.overcome()
                 if not worked:
                     break
             except NoChild:  # said where they are started
                 failures += 1
                 self._back_off(failures + 3)
-            except TransactionFailed:  # somebody was in the way: again, soon
+            except TransactionFailed as error:  # somebody was in the way: again, soon
+                self.setback.met(error)
                 failures = min(failures + 1, 4)
                 self._back_off(failures)
             except StoreError as error:  # said and counted where the connection is
+                self.setback.met(error)
                 self._in_doubt = self._in_doubt or (isinstance(error, ConnectionLost) and error.outcome_unknown)
                 failures += 1
                 self._back_off(failures)

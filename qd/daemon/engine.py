@@ -102,6 +102,7 @@ class Engine:
         )
         self._pools = [WorkerPool(worker, database.store, self._shop) for worker in config.workers]
         self.sampler = Sampler(database.store("sampler"), config.http.refresh, tuple(config.queues), events)
+        self._tender = Tender(self._pools, events)
         self._opener = Opener(database, self._open, events)
         self._lock = threading.Lock()
         away = Backoff(base=0.1, factor=2.0, cap=min(1.0, shortest / 6), jitter=0.5)
@@ -243,7 +244,9 @@ class Engine:
         if not self._database.up():
             return "waiting for database"
         problem, backing_off = self.child_problem(), all(states[:2] == (0, 0) for states in self.workers().values())
-        return f"no child process: {' '.join(problem.split())}" if problem and backing_off else None
+        if problem and backing_off:
+            return f"no child process: {' '.join(problem.split())}"
+        return self._tender.standstill()
 
     def incompatible(self) -> str | None:
         """Why this qd can't go on with the schema, should it have been changed under it."""
@@ -297,13 +300,12 @@ class Engine:
             Posts(store, queues),
             StaleSweep(store, self._policies, self._events, self._database.troubled_at, announcer.run_once),
             Retention(store, self.config.retention.failed),
-            Tender(self._pools),
+            self._tender,
         ]
         yield Duties(duties, store.close)
         yield self.sampler
-        yield Poller(
-            self._database.store("poller"), queues, self._bell, self.config.poll, self._grow, WakeSocket.try_bind()
-        )
+        looker, wake = self._database.store("poller"), WakeSocket.try_bind()
+        yield Poller(looker, queues, self._bell, self.config.poll, self._grow, wake, self._tender.looking)
 
     def _returner(self) -> ServiceThread:
         """Its round lasts as long as an outage does, so each try to write keeps its pulse."""

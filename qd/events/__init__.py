@@ -10,6 +10,8 @@ from __future__ import annotations
 from qd.events.daemon import (
     ChildrenFailing,
     ChildrenRestored,
+    ClaimsResumed,
+    ClaimsStalled,
     DaemonFailed,
     DaemonReady,
     DaemonStarted,
@@ -62,6 +64,8 @@ __all__ = [
     "ChildrenFailing",
     "ChildrenRestored",
     "ClaimPathChosen",
+    "ClaimsResumed",
+    "ClaimsStalled",
     "DaemonFailed",
     "DaemonReady",
     "DaemonStarted",

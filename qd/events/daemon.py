@@ -88,6 +88,23 @@ class ChildrenRestored(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimsStalled(Event):
+    """Nothing can be claimed though the database answers: said once until claims go on."""
+
+    NAME: ClassVar[str | None] = "claims.stalled"
+    LEVEL: ClassVar[Level] = "warning"
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimsResumed(Event):
+    """They go on."""
+
+    NAME: ClassVar[str | None] = "claims.resumed"
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class WatchdogWithheld(Event):
     NAME: ClassVar[str | None] = "watchdog.withheld"
     LEVEL: ClassVar[Level] = "error"
