@@ -69,12 +69,12 @@ if [ "$PROGRAM" != no ]; then
   fi
 fi
 
+did=installed
+[ ! -e "$DESTDIR$LIBDIR/systemd/system/qd.service" ] || did=upgraded
 for unit in $UNITS; do put "systemd/$unit" "$LIBDIR/systemd/system/$unit"; done
 put systemd/sysusers.d/qd.conf "$LIBDIR/sysusers.d/qd.conf"
 put systemd/tmpfiles.d/qd.conf "$LIBDIR/tmpfiles.d/qd.conf"
-put systemd/qd.service.d/jobs.conf.example "$DOCDIR/jobs.conf.example"
-put config/qd.yaml "$DOCDIR/qd.yaml"
-put docs/grants.sql "$DOCDIR/grants.sql"
+for paper in $PAPERS; do put "$paper" "$DOCDIR/${paper##*/}"; done
 mkdir -p "$DESTDIR/etc/qd"
 
 if [ -z "$DESTDIR" ]; then
@@ -84,20 +84,22 @@ if [ -z "$DESTDIR" ]; then
   [ ! -d /run/systemd/system ] || systemctl daemon-reload
 fi
 if [ ! -e "$DESTDIR/etc/qd/qd.yaml" ]; then # the password is a credential, see qd.service
-  sed '/^  password: /d' config/qd.minimal.yaml >"$DESTDIR/etc/qd/qd.yaml"
+  sed "/^  password: /d; s|config/qd.yaml|$DOCDIR/qd.yaml|" config/qd.minimal.yaml >"$DESTDIR/etc/qd/qd.yaml"
   chmod 640 "$DESTDIR/etc/qd/qd.yaml"
   [ -n "$DESTDIR" ] || chgrp qd /etc/qd/qd.yaml
 fi
 
-printf '%s\n' "qd: installed $([ "$PROGRAM" = no ] || echo "$PREFIX, ")$LIBDIR/systemd/system/qd.service${DESTDIR:+, in $DESTDIR}"
+printf '%s\n' "qd: $did $([ "$PROGRAM" = no ] || echo "$PREFIX, ")$LIBDIR/systemd/system/qd.service${DESTDIR:+, in $DESTDIR}"
 [ -z "$DESTDIR" ] || exit 0
 for unit in $UNITS; do
   [ ! -e "/etc/systemd/system/$unit" ] ||
     echo "qd: /etc/systemd/system/$unit counts instead of the new one: move it away, keep your changes in a drop-in"
 done
-running=$(systemctl list-units --plain --no-legend --state=active 'qd.service' 'qd@*.service' 2>/dev/null | cut -d' ' -f1)
+running=$(systemctl list-units --plain --no-legend --state=active,activating,reloading,failed 'qd.service' 'qd@*.service' 2>/dev/null | cut -d' ' -f1)
 if [ -n "$running" ]; then
   echo "qd: next: systemctl restart $(echo $running) (running jobs may end within shutdown.grace)"
+elif [ $did = upgraded ]; then
+  echo "qd: no daemon is to be restarted: none runs"
 else
   echo "qd: next: the password into /etc/credstore/qd.db-password, your handlers into /etc/qd/qd.yaml, qd migrate,"
   echo "qd:       qd check, systemctl enable --now qd; docs/operations.md has each step"

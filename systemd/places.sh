@@ -3,6 +3,9 @@
 : "${DESTDIR:=}" "${PREFIX:=/opt/qd}" "${BINDIR:=/usr/local/bin}" "${LIBDIR:=/usr/local/lib}"
 : "${PROGRAM:=yes}" "${PYTHON:=python3}"
 UNITS='qd.service qd@.service qd.target'
+PAPERS='systemd/qd.service.d/jobs.conf.example config/qd.yaml docs/grants.sql docs/runbook.md
+  config/prometheus/prometheus.yml config/prometheus/qd.rules.yml config/prometheus/alertmanager.yml
+  grafana/qd-dashboard.json'
 
 fail() { # in one line, whatever it quotes
   printf 'qd: %s' "$*" | tr '[:cntrl:]' '?' >&2

@@ -11,21 +11,43 @@ live() { [ -z "$DESTDIR" ] && [ -d /run/systemd/system ]; }
 if live; then
   running=$(systemctl list-units --plain --no-legend --state=active,activating,deactivating,reloading \
     qd.service 'qd@*.service' | cut -d' ' -f1)
-  [ -z "$running" ] || fail "$(echo $running) still runs: systemctl stop qd.target, then again"
-  enabled=$(systemctl list-unit-files --plain --no-legend --state=enabled qd.service 'qd@*.service' qd.target |
-    cut -d' ' -f1)
-  [ -z "$enabled" ] || systemctl --quiet disable $enabled
+  case $(echo $running) in
+    '') ;;
+    *' '*) fail "$(echo $running) still run: systemctl stop qd.target, then again" ;;
+    *) fail "$running still runs: systemctl stop qd.target, then again" ;;
+  esac
 fi
 
-for unit in $UNITS; do rm -f "$DESTDIR$LIBDIR/systemd/system/$unit"; done
-rm -f "$DESTDIR$LIBDIR/sysusers.d/qd.conf" "$DESTDIR$LIBDIR/tmpfiles.d/qd.conf"
-for file in jobs.conf.example qd.yaml grants.sql; do rm -f "$DESTDIR$DOCDIR/$file"; done
+removed=
+take() { # FILE...: away, and remembers that there was something
+  for file; do
+    [ -e "$file" ] || [ -L "$file" ] || continue
+    rm "$file"
+    removed=yes
+  done
+}
+
+# What `systemctl enable` made: links to these very units, also of instances; those to units of yours stay.
+for folder in "$DESTDIR/etc/systemd/system" "$DESTDIR/run/systemd/system"; do
+  [ -d "$folder" ] || continue
+  for unit in $UNITS; do
+    at=$LIBDIR/systemd/system/$unit
+    links=$(find "$folder" -type l \( -lname "$at" -o -lname "/usr$at" \) -print -delete)
+    [ -z "$links" ] || removed=yes
+  done
+  rmdir "$folder/qd.target.wants" 2>/dev/null || true
+done
+
+for unit in $UNITS; do take "$DESTDIR$LIBDIR/systemd/system/$unit"; done
+take "$DESTDIR$LIBDIR/sysusers.d/qd.conf" "$DESTDIR$LIBDIR/tmpfiles.d/qd.conf"
+for paper in $PAPERS; do take "$DESTDIR$DOCDIR/${paper##*/}"; done
 rmdir "$DESTDIR$DOCDIR" 2>/dev/null || true
-[ "$(readlink "$DESTDIR$BINDIR/qd")" != "$PREFIX/bin/qd" ] || rm "$DESTDIR$BINDIR/qd"
+[ "$(readlink "$DESTDIR$BINDIR/qd")" != "$PREFIX/bin/qd" ] || take "$DESTDIR$BINDIR/qd"
 
 at=$DESTDIR$PREFIX
 kept='/etc/qd, /etc/credstore/qd.db-password, drop-ins, /var/lib/qd, the user qd, the tables'
 if [ -e "$at/.qd" ]; then
+  removed=yes
   others=$("$at/bin/python" systemd/program.py strangers) || others=$at # its Python is gone: nobody knows
   if [ -z "$others" ]; then
     rm -rf "$at"
@@ -35,4 +57,8 @@ if [ -e "$at/.qd" ]; then
   fi
 fi
 if live; then systemctl daemon-reload; fi
-printf '%s\n' "qd: removed; yours and kept: $kept"
+if [ -n "$removed" ]; then
+  printf '%s\n' "qd: removed; yours and kept: $kept"
+else
+  printf '%s\n' "qd: nothing to remove: ${DESTDIR:+in $DESTDIR }there is no qd in $LIBDIR/systemd/system and $PREFIX"
+fi

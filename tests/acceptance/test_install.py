@@ -15,8 +15,11 @@ from tests.support.missing import without
 from tests.support.server import ROOT
 
 NOBODY = 65534
-PARTS = (".ci", "Makefile", "systemd", "config", "docs", "qd", "setup.py", "pyproject.toml", "README.md", "LICENSE")
-LIB = "usr/local/lib/systemd/system"
+PARTS = (
+    ".ci", "Makefile", "systemd", "config", "docs", "grafana", "qd", "setup.py", "pyproject.toml", "README.md",
+    "LICENSE",
+)  # fmt: skip
+LIB, DOC = "usr/local/lib/systemd/system", "usr/local/share/doc/qd"
 
 
 def open_python() -> str:
@@ -90,10 +93,16 @@ def checkout(folder: Path) -> Iterator[Checkout]:
     yield Checkout(folder)
 
 
+PAPERS = {
+    "qd.yaml": "config", "grants.sql": "docs", "jobs.conf.example": "systemd/qd.service.d", "runbook.md": "docs",
+    "qd-dashboard.json": "grafana",
+    **dict.fromkeys(("prometheus.yml", "qd.rules.yml", "alertmanager.yml"), "config/prometheus"),
+}  # fmt: skip
+"""What an administrator copies from, and where it lies here."""
+
 UNITS = {f"{LIB}/{name}" for name in ("qd.service", "qd@.service", "qd.target")}
 PLACED = UNITS | {
-    "usr/local/lib/sysusers.d/qd.conf", "usr/local/lib/tmpfiles.d/qd.conf", "usr/local/share/doc/qd/qd.yaml",
-    "usr/local/share/doc/qd/grants.sql", "usr/local/share/doc/qd/jobs.conf.example",
+    "usr/local/lib/sysusers.d/qd.conf", "usr/local/lib/tmpfiles.d/qd.conf", *(f"{DOC}/{name}" for name in PAPERS),
 }  # fmt: skip
 CONFIGURATION = "etc/qd/qd.yaml"
 ODD = "a tree: |its| & [odd]* 'name' \"é\" .+\\1"
@@ -109,6 +118,14 @@ def test_each_file_lies_where_systemd_looks_and_can_be_read_by_all(checkout: Che
     assert folders == {0o755}
     for name in UNITS:
         assert (checkout.tree / name).read_bytes() == (ROOT / "systemd" / Path(name).name).read_bytes()
+    for name, place in PAPERS.items():
+        assert (checkout.tree / DOC / name).read_bytes() == (ROOT / place / name).read_bytes()
+
+
+def test_the_first_configuration_says_where_every_key_is(checkout: Checkout) -> None:
+    checkout.install(LIBDIR="/usr/lib")
+    first = (checkout.tree / CONFIGURATION).read_text().splitlines()[0]
+    assert first.endswith("; every other key has a default (/usr/share/doc/qd/qd.yaml has them all).")
 
 
 def test_other_places_are_named_in_the_units(checkout: Checkout) -> None:
@@ -130,12 +147,27 @@ def test_what_is_the_users_outlives_a_second_installation_and_the_removal(checko
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
     (checkout.tree / f"{LIB}/qd.service").write_text("of an earlier version\n")
-    checkout.install()
+    assert "qd: upgraded /usr/local/lib/systemd/system/qd.service, in " in checkout.install()
     assert checkout.files() == PLACED | set(own)
     assert (checkout.tree / f"{LIB}/qd.service").read_bytes() == (ROOT / "systemd/qd.service").read_bytes()
-    for _ in range(2):
-        assert "yours and kept: /etc/qd, " in checkout.uninstall()
+    for said in ("qd: removed; yours and kept: /etc/qd, ", "qd: nothing to remove: in "):
+        assert said in checkout.uninstall()
         assert {name: (checkout.tree / name).read_text() for name in checkout.files()} == own
+
+
+def test_the_removal_takes_the_links_of_what_was_enabled_with_it_and_no_others(checkout: Checkout) -> None:
+    checkout.plain = False  # whose are the folders that are made here
+    checkout.install()
+    wants = checkout.tree / "etc/systemd/system/qd.target.wants"
+    ours = {"qd.service": "qd.service", "qd@mails.service": "qd@.service", "qd@two.service": "qd@.service"}
+    theirs = {"qd@own.service": "/etc/systemd/system/qd@.service", "qd.timer": f"/{LIB}/qd.timer"}
+    for folder in (wants, wants.with_name("multi-user.target.wants")):
+        folder.mkdir(parents=True)
+        for name, target in {**{name: f"/{LIB}/{unit}" for name, unit in ours.items()}, **theirs}.items():
+            (folder / name).symlink_to(target)
+    checkout.uninstall()
+    for folder in (wants, wants.with_name("multi-user.target.wants")):
+        assert {path.name for path in folder.iterdir()} == set(theirs)
 
 
 def test_the_program_is_moved_to_its_place_and_goes_with_all_that_it_brought(checkout: Checkout) -> None:

@@ -13,9 +13,9 @@ import pytest
 
 from tests.support.mariadb import MariaDB, free_port
 from tests.support.missing import without
-from tests.support.server import ADMIN, PASSWORD, ROOT, ServerMissing
+from tests.support.server import ADMIN, PASSWORD, ROOT
 from tests.support.shell import Shell, blocks
-from tests.support.systemd import CHECKOUT, Machine, boot
+from tests.support.systemd import CHECKOUT, Machine, booted
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
@@ -27,12 +27,7 @@ def bare() -> Iterator[Machine]:
     """A machine that has never heard of qd."""
     if shutil.which("mariadb") is None:
         without("the client `mariadb` isn't there (apt-get install mariadb-client-core)")
-    try:
-        machine = boot()
-    except ServerMissing as missing:
-        without(missing)
-    yield machine
-    machine.end()
+    yield from booted()
 
 
 class Reader:
@@ -98,14 +93,15 @@ def test_the_installation_works_word_for_word_and_a_second_one_changes_nothing_o
 
     mine = bare.sh("cat /etc/qd/qd.yaml /etc/credstore/* /etc/systemd/system/qd.service.d/jobs.conf")
     again = reader.shell.runs(f"cd {CHECKOUT}\n{STEPS[0]}")
-    assert "systemctl restart qd.service qd@mails.service" in again
+    assert "qd: upgraded " in again and "systemctl restart qd.service qd@mails.service" in again
+    assert "credstore" not in again and bare.sh("stat -c '%a %G' /etc/qd/*.yaml") == 2 * "640 qd\n"
     reader.shell.runs("systemctl restart qd.service qd@mails.service")
     assert reader.active() == ["qd.service", "qd@mails.service"]
     assert mine == bare.sh("cat /etc/qd/qd.yaml /etc/credstore/* /etc/systemd/system/qd.service.d/jobs.conf")
 
     refused = bare.run("make", "-C", CHECKOUT, "uninstall", check=False)
     assert (
-        refused.returncode != 0 and "qd.service qd@mails.service still runs: systemctl stop qd.target" in refused.stderr
+        refused.returncode != 0 and "qd.service qd@mails.service still run: systemctl stop qd.target" in refused.stderr
     )
     timers = ("qd.timer", "qd@nightly.timer")
     for name in timers:
@@ -114,5 +110,6 @@ def test_the_installation_works_word_for_word_and_a_second_one_changes_nothing_o
     assert "yours and kept: /etc/qd, " in reader.runs("make uninstall")
     assert mine == bare.sh("cat /etc/qd/qd.yaml /etc/credstore/* /etc/systemd/system/qd.service.d/jobs.conf")
     assert bare.sh("ls -d /opt/qd /usr/local/bin/qd /usr/local/lib/systemd/system/qd* 2>/dev/null || true") == ""
+    assert bare.sh("find /etc/systemd/system -xtype l -name 'qd*'") == "", "links that lead nowhere"
     left = bare.run("systemctl", "list-unit-files", "--plain", "--no-legend", "qd*").stdout.splitlines()
     assert [line.split()[:2] for line in left] == [[name, "enabled"] for name in timers], "the user's own"

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.missing import without
-from tests.support.server import ServerMissing
-from tests.support.systemd import CHECKOUT, Machine, boot
+from tests.support.systemd import CHECKOUT, Machine, booted
 
 SYSTEMS = "/usr/bin/python3"
 CALLED = "setpriv --reuid=nobody --regid=nogroup --clear-groups"
@@ -18,12 +16,7 @@ CALLED = "setpriv --reuid=nobody --regid=nogroup --clear-groups"
 @pytest.fixture(scope="module")
 def bare() -> Iterator[Machine]:
     """A machine that has never heard of qd."""
-    try:
-        machine = boot()
-    except ServerMissing as missing:
-        without(missing)
-    yield machine
-    machine.end()
+    yield from booted()
 
 
 @pytest.fixture

@@ -14,12 +14,13 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.missing import without
 from tests.support.server import ROOT, ServerMissing
 from tests.support.waiting import wait_for
 
@@ -196,6 +197,18 @@ def boot() -> Machine:
     if lacking or not os.path.exists(SYSTEMD):
         raise ServerMissing(f"no {', '.join([*lacking, SYSTEMD])} on this machine (Debian: apt-get install systemd)")
     return Machine()
+
+
+def booted() -> Iterator[Machine]:
+    """A fixture's machine; where there can be none the test is one without."""
+    try:
+        machine = boot()
+    except ServerMissing as missing:
+        without(missing)
+    try:
+        yield machine
+    finally:
+        machine.end()
 
 
 def _line(entry: dict[str, Any]) -> Line:
