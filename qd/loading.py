@@ -14,6 +14,9 @@ from types import TracebackType
 from qd import registry as registry_module
 from qd.registry import Registry
 
+LOOKED_FOR = "it was looked for in"
+"""Is in what is said of a module that isn't there."""
+
 _LONGEST = 300
 _MACHINERY = (__file__, importlib.__file__, registry_module.__file__)
 
@@ -52,7 +55,7 @@ def _forget_unloaded(source: Registry, before: set[str]) -> None:
 def _told(error: BaseException, name: str) -> str:
     """`shop/jobs.py:7: ModuleNotFoundError: No module named 'requests'`, in one line."""
     if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
-        return f"there is no module {error.name}; it was looked for in {sys.path[0]} and the rest of Python's path"
+        return f"there is no module {error.name}; {LOOKED_FOR} {sys.path[0]} and the rest of Python's path"
     try:
         text = " ".join(str(error).split())
     except Exception:  # a hostile __str__; the class says enough

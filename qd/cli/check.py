@@ -12,10 +12,11 @@ import click
 
 from qd.cli import ending, paging
 from qd.cli.checks.configuration import of_file, of_password
+from qd.cli.checks.eyes import of_eyes
 from qd.cli.checks.handlers import of_handlers
 from qd.cli.checks.limits import of_limits
 from qd.cli.checks.server import OutOfReach, of_database
-from qd.cli.checks.unit import of_unit
+from qd.cli.checks.unit import of_units, units_of
 from qd.cli.context import Cli, pass_cli
 from qd.cli.terminal import safe, show_json
 from qd.config.model import Config
@@ -90,6 +91,8 @@ def of_config(cli: Cli, config: Config, file_only: bool) -> Iterator[Finding]:
     yield from of_password(config)
     if file_only:
         return
-    yield from of_handlers(config)
+    units = units_of(file)
+    yield from of_handlers(config, units)
     yield from of_limits(config)
-    yield from of_unit(config, file)
+    yield from of_units(config, units)
+    yield from of_eyes(config, file, units)

@@ -9,7 +9,7 @@ import pytest
 
 from qd.cli.checks.unit_files import seconds
 from tests.support.systemd import CHECKOUT, PROGRAM, Machine
-from tests.support.unit import Unit
+from tests.support.unit import STATE, Unit
 
 pytestmark = pytest.mark.server
 Units = Callable[..., Unit]
@@ -100,3 +100,23 @@ def test_the_managers_defaults_hold_where_a_service_says_nothing(unit: Units) ->
     finally:
         machine.sh(f"rm -f /etc/systemd/system.conf.d/50-stop.conf /etc/systemd/system/{plain.name}")
         machine.run("systemctl", "daemon-reload")
+
+
+def test_a_check_by_root_fails_where_the_service_will(unit: Units) -> None:
+    eyed = unit("eyed")
+    machine, module = eyed.machine, f"{STATE}/eyed_jobs.py"
+    check = f"{PROGRAM}/bin/qd --config {eyed.configuration} check --offline || true"
+    machine.write(module, "import qd\n\nqd.handler('eyed')(print)\n", mode=0o600)
+    try:
+        eyed.write(handlers={"modules": ["eyed_jobs"]})
+        said = machine.sh(f"cd / && {check}")
+        assert f"in / and the rest of Python's path; {eyed.name} looks in {STATE}: cd there first" in said
+        may_not = f"FAIL  handlers: {eyed.name} runs as qd, who may not read {module}: chgrp qd and chmod g+r it"
+        assert may_not in machine.sh(f"cd {STATE} && {check}")
+        assert "failed" in eyed.control("start", check=False)
+        machine.sh(f"chgrp qd {module}; chmod g+r {module}")
+        said = machine.sh(f"cd {STATE} && {check}")
+        assert "FAIL" not in said and f"ok    user: {eyed.name} runs as qd, who may read its" in said
+        eyed.control("start")
+    finally:
+        machine.sh(f"rm -f {module}")

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from qd.cli.checks.unit_files import FOREVER, Unit, read_unit
+from qd.cli.checks.unit_files import FOREVER, PLACES, Unit, read_unit
 from qd.config.load import LOCAL_FILE, SYSTEM_FILE
 from qd.config.model import Config
 from qd.duration import spell
@@ -27,13 +27,13 @@ SHORTEST_WATCHDOG = 10.0
 """Seconds; below it a machine that is merely busy has its daemon killed."""
 
 
-def of_unit(config: Config, file: Path, root: Path = Path("/")) -> Iterator[Finding]:
-    """What contradicts in each service that runs this file; nothing where none does.
+RUNNING = "sys/fs/cgroup/system.slice/system-qd.slice"
+"""Where instances that run have their groups of processes; below the root."""
 
-    Args:
-        root: where systemd's folders are looked for.
-    """
-    for unit in units_of(file, root):
+
+def of_units(config: Config, units: Sequence[Unit]) -> Iterator[Finding]:
+    """What contradicts in each service that runs this configuration; nothing where none does."""
+    for unit in units:
         troubles = [*_of_times(config, unit), *_of_ways(unit)]
         yield from (Finding("warn", "unit", f"{unit.name}: {text}") for text in troubles)
         if not troubles:
@@ -44,29 +44,72 @@ def of_unit(config: Config, file: Path, root: Path = Path("/")) -> Iterator[Find
 
 
 def units_of(file: Path, root: Path = Path("/")) -> list[Unit]:
-    """`qd.service` and the instance of `qd@.service` of the file's name, if they run this file."""
-    names = ["qd.service"]
-    if re.fullmatch(r"[A-Za-z0-9:_.-]+", file.stem):
-        names.append(f"qd@{file.stem}.service")
-    found = [unit for name in names if (unit := read_unit(name, root)) is not None]
-    wanted = os.path.realpath(file)
-    return [unit for unit in found if (read := file_of(unit)) is not None and os.path.realpath(read) == wanted]
+    """`qd.service` and the instance of `qd@.service` of the file's name, if they run this file.
+
+    A template runs every file of its folder that somebody makes an instance of: where `qd.service` has the file,
+    an instance counts only if it is in use.
+
+    Args:
+        root: where systemd's folders are looked for.
+    """
+    found = _running("qd.service", file, root)
+    name = f"qd@{file.stem}.service"
+    if re.fullmatch(r"[A-Za-z0-9:_.-]+", file.stem) and (not found or _in_use(name, root)):
+        found += _running(name, file, root)
+    return found
+
+
+def _running(name: str, file: Path, root: Path) -> list[Unit]:
+    unit = read_unit(name, root)
+    read = None if unit is None else file_of(unit)
+    return [unit] if unit and read and os.path.realpath(read) == os.path.realpath(file) else []
+
+
+def _in_use(instance: str, root: Path) -> bool:
+    """Whether it is enabled, has files of its own, or runs."""
+    own = (f"{place}/{each}" for place in PLACES for each in (instance, f"{instance}.d"))
+    wanted = [folder for place in PLACES for kind in ("wants", "requires") for folder in root.glob(f"{place}/*.{kind}")]
+    paths = [*(root / path for path in (*own, f"{RUNNING}/{instance}")), *(folder / instance for folder in wanted)]
+    return any(os.path.lexists(path) for path in paths)
 
 
 def file_of(unit: Unit) -> Path | None:
     """The configuration that a service's command reads; None where it is no `qd run`."""
-    words = _words((unit.values("ExecStart") or [""])[-1].lstrip("@-:+!|"), unit.instance)
+    words = _command(unit)
     if "run" not in words:
         return None
-    variables = [word for value in unit.values("Environment") for word in _words(value, unit.instance)]
-    named = [word.partition("=")[2] for word in variables if word.startswith("QD_CONFIG=")]
+    named = _variable(unit, "QD_CONFIG")
     for at, word in enumerate(words[:-1]):
         if word == "--config" or word.startswith("--config="):
             named.append(word.partition("=")[2] or words[at + 1])
-    home = Path((unit.value("WorkingDirectory") or "/").lstrip("-").replace("%S", "/var/lib"))
+    home = home_of(unit)
     if named:
         return home / named[-1]
     return home / LOCAL_FILE if (home / LOCAL_FILE).is_file() else SYSTEM_FILE
+
+
+def _variable(unit: Unit, name: str) -> list[str]:
+    words = [word for value in unit.values("Environment") for word in _words(value, unit.instance)]
+    return [word.partition("=")[2] for word in words if word.startswith(f"{name}=")]
+
+
+def python_path(unit: Unit) -> list[str]:
+    """The folders of a service's PYTHONPATH."""
+    return [folder for value in _variable(unit, "PYTHONPATH")[-1:] for folder in value.split(os.pathsep) if folder]
+
+
+def home_of(unit: Unit) -> Path:
+    """The folder that a service works in."""
+    return Path((unit.value("WorkingDirectory") or "/").lstrip("-").replace("%S", "/var/lib"))
+
+
+def program_of(unit: Unit) -> str:
+    """The program that a service starts."""
+    return (_command(unit) or [""])[0]
+
+
+def _command(unit: Unit) -> list[str]:
+    return _words((unit.values("ExecStart") or [""])[-1].lstrip("@-:+!|"), unit.instance)
 
 
 def _words(text: str, instance: str) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from qd.cli.checks.unit import of_unit, units_of
+from qd.cli.checks.unit import of_units, units_of
 from qd.cli.checks.unit_files import FOREVER, read_unit, seconds
 from qd.config.model import Config, DatabaseConfig, ShutdownConfig
 from tests.support.server import ROOT
@@ -39,7 +39,7 @@ class Machine:
 
     def told(self, grace: float = 30.0, **database: Any) -> list[tuple[str, str]]:
         config = Config(shutdown=ShutdownConfig(grace=grace), database=DatabaseConfig(**database))
-        return [(found.level, found.detail) for found in of_unit(config, self.file, self.root)]
+        return [(found.level, found.detail) for found in of_units(config, units_of(self.file, self.root))]
 
     def names(self) -> list[str]:
         return [unit.name for unit in units_of(self.file, self.root)]
@@ -65,6 +65,21 @@ def test_the_shipped_units_contradict_nothing(machine: Machine, name: str, found
     [(level, said)] = machine.told()
     assert level == "ok"
     assert said == f"{found}: a stop has 1m for a grace of 30s, the watchdog's period is 1m"
+
+
+def test_beside_qd_service_an_instance_is_named_only_where_it_is_in_use(machine: Machine) -> None:
+    machine.file = machine.file.with_name("qd.yaml")
+    machine.file.write_text("{}\n")
+    machine.write("etc/systemd/system/qd.service", SOUND)
+    machine.write("etc/systemd/system/qd@.service", TEMPLATE)
+    assert machine.names() == ["qd.service"], "a template runs whatever somebody makes an instance of"
+    enabled = machine.root / "etc/systemd/system/multi-user.target.wants/qd@qd.service"
+    enabled.parent.mkdir()
+    enabled.symlink_to("/etc/systemd/system/qd@.service")
+    assert machine.names() == ["qd.service", "qd@qd.service"]
+    enabled.unlink()
+    machine.write("etc/systemd/system/qd@qd.service.d/own.conf", "[Service]\n")
+    assert machine.names() == ["qd.service", "qd@qd.service"]
 
 
 @pytest.mark.parametrize(
