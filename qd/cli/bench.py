@@ -5,6 +5,9 @@ May import: bench (inside the functions), the modules of cli.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -76,7 +79,7 @@ def _measured(cli: Cli, plan: Plan, as_json: bool) -> int:
     from qd.bench.run import Bench
 
     try:
-        result = Bench(cli.config, cli.database, plan, progress, _tell).run()
+        result = Bench(cli.config, cli.database, plan, _stage, _tell).run()
     except Interrupted as interrupted:
         _tell(f"ended by {interrupted}")
         return 128 + interrupted.number
@@ -85,6 +88,15 @@ def _measured(cli: Cli, plan: Plan, as_json: bool) -> int:
     else:
         _show(result)
     return ending.DONE
+
+
+@contextmanager
+def _stage(label: str, jobs: int) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal; elsewhere a line where the stage begins, for who follows a file."""
+    if not sys.stderr.isatty():
+        _tell(f"{label}: {plural(jobs, 'job')}")
+    with progress(label, jobs) as done:
+        yield done
 
 
 def _tell(text: str) -> None:

@@ -80,7 +80,8 @@ def test_for_people_it_says_what_it_will_do_what_came_out_and_under_which_condit
     ended = sqlite.qd("bench", *QUICK, "--rounds", 2, "--threads", 2, "--batch", 5)
     assert ended.returncode == 0, ended.stderr
     assert ended.stderr.startswith("qd: this will write 1,160 rows at most into queue qd.bench.")
-    assert ended.stderr.count("\n") == 1
+    stages = ended.stderr.splitlines()[1:]
+    assert stages == [f"qd: round {number} of 2: 60 jobs" for number in (1, 2)], "for who follows a file"
     for word in (
         "enqueue, one by one", "enqueue, in bulk", "drain", "start-up not included", "claims per job", "peak memory",
         "2 threads, executor thread, batch 5", "; rounds ", "the code of `qd run`", "synchronous=", "load before",

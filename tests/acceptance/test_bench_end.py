@@ -41,6 +41,12 @@ def drained(shell: ServerShell) -> tuple[subprocess.Popen[str], str]:
     return bench, queue
 
 
+def ended(bench: subprocess.Popen[str], within: float) -> tuple[str, str]:
+    """What it said till its end, but for the stages that it began."""
+    told, said = bench.communicate(timeout=within)
+    return told, "".join(line for line in said.splitlines(True) if not line.startswith("qd: round "))
+
+
 def left(shell: ServerShell) -> list[tuple[object, ...]]:
     """All rows of all tables."""
     return [row for table in TABLES for row in shell.sql(f"SELECT * FROM {table}")]
@@ -51,7 +57,7 @@ def test_a_signal_ends_it_with_nothing_left(shell: ServerShell, number: signal.S
     bench, queue = (drained if number is signal.SIGINT else started)(shell)
     others = shell.qd("bench", "--clean", "--yes") if number is signal.SIGTERM else None
     bench.send_signal(number)
-    told, said = bench.communicate(timeout=60)
+    told, said = ended(bench, 60)
     assert (bench.returncode, told) == (code, ""), said
     assert said == f"qd: ended by {number.name}\n"
     assert left(shell) == [] and daemons(queue) == []
@@ -64,7 +70,7 @@ def test_a_daemon_that_dies_ends_it_with_1_in_one_line_and_nothing_left(shell: S
     bench, queue = drained(shell)
     (daemon,) = daemons(queue)
     os.kill(daemon, signal.SIGKILL)
-    told, said = bench.communicate(timeout=60)
+    told, said = ended(bench, 60)
     assert (bench.returncode, told) == (1, ""), said
     assert said.startswith("qd: the bench's daemon was killed by SIGKILL: ") and said.count("\n") == 1
     assert left(shell) == [] and daemons(queue) == []
@@ -77,7 +83,7 @@ def test_a_database_that_goes_away_is_69_and_what_is_left_is_named_and_can_be_re
     shell = ServerShell(tmp_path, server, server.new_database())
     bench, queue = drained(shell)
     server.kill()
-    told, said = bench.communicate(timeout=120)
+    told, said = ended(bench, 120)
     assert (bench.returncode, told) == (69, ""), said
     assert "Traceback" not in said and said.count("\n") == 2 and daemons(queue) == []
     named, why = said.splitlines()
