@@ -1,15 +1,18 @@
 """The runbook's commands, SQL and queries, word for word: each does what its section says, on rows in that trouble.
 
-Only the port is changed. Where no systemd runs, systemctl and journalctl are asked whether they know the options.
+Only the port and the daemon's folder are changed. Where no systemd runs, systemctl and journalctl are asked whether
+they know the options.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -72,7 +75,7 @@ def run(host: Qd, command: str) -> subprocess.CompletedProcess[str]:
     """Runs a line of the runbook in a shell on the host."""
     path = f"{host.folder}{os.pathsep}{os.environ['PATH']}"
     env = {**os.environ, "PATH": path, "QD_CONFIG": str(host.file), "PYTHONPATH": str(ROOT)}
-    command = command.replace("9833", str(host.port))
+    command = command.replace("9833", str(host.port)).replace("/var/lib/qd", str(host.folder))
     return subprocess.run(
         ["bash", "-c", command], cwd=host.folder, env=env, capture_output=True, text=True, timeout=60,
         stdin=subprocess.DEVNULL,
@@ -128,6 +131,14 @@ def test_the_queries_give_series_on_a_prometheus_with_the_shipped_rules(
         assert_fits(query)
         server.query(query)
     assert server.faults() == []
+
+
+def test_its_first_command_has_every_alert_lead_to_your_own_page(tmp_path: Path) -> None:
+    rules = tmp_path / "qd.rules.yml"
+    shutil.copy(SHIPPED / rules.name, rules)
+    subprocess.run(["sh", "-c", blocks("sh")[0]], cwd=tmp_path, check=True)
+    urls = re.findall(r"runbook_url: (.*)", rules.read_text("utf-8"))
+    assert urls == [f"https://YOUR.WIKI/qd/runbook#{section.lower()}" for section in SECTIONS]
 
 
 def test_the_examples_are_those_that_the_first_section_names() -> None:
