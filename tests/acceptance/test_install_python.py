@@ -79,6 +79,7 @@ def test_another_python_replaces_that_of_an_earlier_run(bare: Machine, other: st
         assert bare.run("sh", "-c", f"{CALLED} /opt/qd/bin/qd --help", check=False).returncode != 0
         said = bare.sh(f"{install}{SYSTEMS}")
         assert f"qd: /opt/qd had {had}, now /usr/bin/python3" in said, said
+        assert "qd: no daemon is to be restarted: none runs" in said and "credstore" not in said
         assert bare.sh("readlink -f /opt/qd/bin/python /opt/qd/bin/python3") == 2 * bare.sh(f"readlink -f {SYSTEMS}")
         bare.sh(f"{CALLED} /opt/qd/bin/python -c 'import qd, shop'")
         assert "qd: /opt/qd had" not in bare.sh(f"{install}{SYSTEMS}")
