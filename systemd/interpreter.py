@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 
 HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")
-"""What the units keep from the service: ProtectHome=, PrivateTmp=."""
+"""What the units keep from the service: ProtectHome=, PrivateTmp=. places.sh reads this line, too."""
 
 
 def needed() -> Iterator[str]:

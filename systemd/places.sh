@@ -36,4 +36,13 @@ DESTDIR=$(bare "$DESTDIR")
 PREFIX=$(bare "$PREFIX")
 BINDIR=$(bare "$BINDIR")
 LIBDIR=$(bare "$LIBDIR")
+ways='-s -P' # as it is written, and where links lead: this system's, which aren't another tree's
+[ -z "$DESTDIR" ] || ways=-s
+for folder in $(sed -n 's/^HIDDEN = (\(.*\))$/\1/p' systemd/interpreter.py | tr -d '",'); do
+  for way in $ways; do
+    case $(realpath -m $way "$PREFIX")/ in
+      "$folder"/*) fail "'$PREFIX': a service doesn't see $folder; take a PREFIX like /opt/qd" ;;
+    esac
+  done
+done
 DOCDIR=${LIBDIR%/lib*}/share/doc/qd

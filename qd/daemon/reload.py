@@ -142,7 +142,7 @@ class Reloads:
     def _begin(self) -> None:
         self._notifier.reloading()
         if self._abandoned is not None and not self._abandoned.ended():
-            self._refuse(f"an earlier reload: {self._abandoned.why_late()}")
+            self._refuse(f"an earlier reload: {self._abandoned.why_late()}. If that never ends, restart the daemon")
             return
         self._abandoned = None
         self._under_way = Preparation(self._prepare, self.setup, self._wake)

@@ -235,6 +235,12 @@ def test_for_a_tree_no_package_is_installed_but_the_missing_one_named(checkout: 
         ({"PREFIX": "/"}, "'/' must be an absolute path"),
         ({"PREFIX": "/opt/../usr"}, "'/opt/../usr' must be an absolute path"),
         ({"PREFIX": "/opt/my qd"}, "'/opt/my qd': a unit can name only folders of"),
+        ({"PREFIX": "/home/qd"}, "'/home/qd': a service doesn't see /home; take a PREFIX like /opt/qd"),
+        ({"PREFIX": "//root/"}, "'//root': a service doesn't see /root"),
+        ({"PREFIX": "/run/user/7/qd"}, "'/run/user/7/qd': a service doesn't see /run/user"),
+        ({"PREFIX": "/tmp/qd"}, "'/tmp/qd': a service doesn't see /tmp"),
+        ({"PREFIX": "/var/tmp//qd"}, "'/var/tmp//qd': a service doesn't see /var/tmp"),
+        ({"PREFIX": "/proc/self/root/tmp/qd", "DESTDIR": ""}, "'/proc/self/root/tmp/qd': a service doesn't see /tmp"),
         ({"PREFIX": "/usr", "PROGRAM": "yes"}, "usr holds something else: PREFIX is a folder for qd's program alone"),
         ({"PYTHON": "python2.6", "PROGRAM": "yes"}, "'python2.6' isn't there; install python3 (3.10 or newer)"),
     ],
@@ -254,7 +260,7 @@ def test_what_cannot_be_is_refused_in_one_line_before_anything_is_written(
     "variables",
     [
         {"DESTDIR": "stage"}, {"PREFIX": "opt/qd"}, {"PREFIX": "/opt/my qd"}, {"PREFIX": "/opt/.."}, {"LIBDIR": "lib"},
-        {"BINDIR": "/"},
+        {"BINDIR": "/"}, {"PREFIX": "/home/qd"},
     ],
 )  # fmt: skip
 def test_the_removal_refuses_what_the_installation_refuses(checkout: Checkout, variables: dict[str, str]) -> None:

@@ -115,6 +115,7 @@ def test_a_preparation_that_hangs_is_refused_in_time_and_by_its_step(monkeypatch
     bench.reloads.ask()
     bench.reloads.turn()
     assert bench.told.count_ready() == 2 and len(calls) == 1, "a second thread was started beside the one that hangs"
+    assert bench.told[-1].endswith("what ran goes on. If that never ends, restart the daemon")
     let_go.set()
     wait_for(lambda: "qd reload" not in [thread.name for thread in threading.enumerate()], 5, "the thread's end")
     assert bench.reloads.setup is OLD, "what was refused was taken on later"
