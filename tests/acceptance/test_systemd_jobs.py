@@ -37,6 +37,8 @@ def test_python_handlers_do_what_is_theirs_and_nothing_else(unit: Units, executo
     working.control("start")
     assert done(working, "try_allowed") == {*ALLOWED, "end"}
     assert done(working, "try_forbidden") == {"end"}
+    printed = wait_for(lambda: [line for line in working.journal() if line.text == "printed by a job"], 5, "its words")
+    assert working.value("ActiveState") == "active" and len(printed) == 1, "and not only when the daemon has ended"
 
 
 def test_programs_run_and_their_words_are_kept(unit: Units) -> None:
@@ -110,9 +112,11 @@ def test_the_group_qd_wakes_the_daemon_and_others_cannot(unit: Units, machine: M
 def test_a_drop_in_gives_back_what_jobs_need(unit: Units, machine: Machine) -> None:
     freed = unit("freed")
     freed.write(handlers=HANDLERS)
-    machine.sh("mkdir -p /srv/uploads && chown qd: /srv/uploads")
+    machine.sh("mkdir -p /tmp/of-all && chmod 777 /tmp/of-all")
     wanted = {
         "RestrictAddressFamilies=AF_NETLINK", "SystemCallFilter=@chown", "PrivateUsers=no",
+        "PrivateTmp=no", "ReadWritePaths=/tmp /var/tmp", "SupplementaryGroups=www-data", "RestrictSUIDSGID=no",
+        "SystemCallFilter=ptrace", "ReadWritePaths=-/srv/shop/uploads",
         "SystemCallFilter=@resources", "RestrictNamespaces=no", "SystemCallFilter=@mount unshare setns chroot",
     }  # fmt: skip
     offered = set(re.findall(r"^#([A-Za-z]+=.*)$", Path(EXAMPLE).read_text(), re.MULTILINE))
@@ -121,7 +125,10 @@ def test_a_drop_in_gives_back_what_jobs_need(unit: Units, machine: Machine) -> N
     machine.write(f"/etc/systemd/system/{freed.name}.d/jobs.conf", f"[Service]\n{lines}\n")
     machine.sh("systemctl daemon-reload; chmod 777 /opt/qd")
     freed.control("start")
-    given_back = {"write the program", "change owners", "change priority", "make a namespace", "open another family"}
+    given_back = {
+        "write the program", "change owners", "change priority", "make a namespace", "open another family",
+        "give to a group", "share a folder", "trace a child", "write to the machine's tmp",
+    }  # fmt: skip
     assert given_back < set(FORBIDDEN)
     done(freed, "try_allowed")
     assert done(freed, "try_forbidden") == {"end", *(f"could-{name.replace(' ', '-')}" for name in given_back)}

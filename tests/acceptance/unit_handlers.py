@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import grp
 import os
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -51,13 +53,27 @@ def look_at_itself() -> None:
     assert Path("/proc/meminfo").read_text() and os.getloadavg()
 
 
+def print_words() -> None:
+    print("printed by a job")
+
+
 ALLOWED: dict[str, Callable[[], None]] = {
-    one.__name__: one for one in (call_back, write_files, use_threads_and_pipes, listen, look_at_itself)
+    one.__name__: one for one in (call_back, write_files, use_threads_and_pipes, listen, look_at_itself, print_words)
 }
 
 
 def run(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
+
+
+def share_a_folder() -> None:
+    """A folder that passes its group on."""
+    Path("shared-by-a-job").mkdir(exist_ok=True)
+    os.chmod("shared-by-a-job", 0o2775)
+
+
+def trace_a_child() -> None:
+    run(sys.executable, "-c", "import ctypes, os; os._exit(ctypes.CDLL(None).ptrace(0, 0, 0, 0) != 0)")
 
 
 FORBIDDEN: dict[str, Callable[[], object]] = {
@@ -67,6 +83,10 @@ FORBIDDEN: dict[str, Callable[[], object]] = {
     "read /root": lambda: os.listdir("/root"),
     "see others' processes": lambda: os.stat("/proc/1"),
     "change owners": lambda: os.chown("made-by-a-job", os.getuid(), os.getgid()),
+    "give to a group": lambda: os.chown("made-by-a-job", -1, grp.getgrnam("www-data").gr_gid),
+    "share a folder": share_a_folder,
+    "trace a child": trace_a_child,
+    "write to the machine's tmp": lambda: Path("/tmp/of-all/made-by-a-job").write_text("x"),
     "change priority": lambda: os.setpriority(os.PRIO_PROCESS, 0, 5),
     "make a namespace": lambda: run("unshare", "--user", "true"),
     "open another family": lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW),
