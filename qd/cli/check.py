@@ -12,9 +12,10 @@ import click
 
 from qd.cli import ending, paging
 from qd.cli.checks.configuration import of_file, of_password
-from qd.cli.checks.eyes import of_eyes
+from qd.cli.checks.eyes import of_eyes, of_hidden
 from qd.cli.checks.handlers import of_handlers
 from qd.cli.checks.limits import of_limits
+from qd.cli.checks.privilege import give_up_root
 from qd.cli.checks.server import OutOfReach, of_database
 from qd.cli.checks.unit import of_units, units_of
 from qd.cli.context import Cli, pass_cli
@@ -92,7 +93,9 @@ def of_config(cli: Cli, config: Config, file_only: bool) -> Iterator[Finding]:
     if file_only:
         return
     units = units_of(file)
-    yield from of_handlers(config, units)
+    seen = list(of_eyes(config, file, units))  # by root, who alone sees what stops the service's user
+    forbidden = give_up_root(config, units)
+    yield from of_handlers(config, units) if forbidden is None else [forbidden]
     yield from of_limits(config)
     yield from of_units(config, units)
-    yield from of_eyes(config, file, units)
+    yield from of_hidden(config, units, seen)

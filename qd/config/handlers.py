@@ -31,7 +31,8 @@ def load_handlers(config: Config, registry: Registry | None = None) -> Registry:
         ConfigError: with every module that can't be imported and every command whose name is taken.
     """
     source = REGISTRY if registry is None else registry
-    look_here()
+    if config.handlers.modules:  # else nothing of ours is looked for, and nothing there may be taken for another's
+        look_here()
     problems: dict[Path, str] = {}
     for n, name in enumerate(config.handlers.modules):
         if (problem := import_module(name, source)) is not None:

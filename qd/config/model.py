@@ -89,6 +89,8 @@ class DatabaseConfig(Section):
     """Where the password of the service that runs this configuration is, for who may read it."""
     _handed: str | None = PrivateAttr(default=None)
     """Where systemd's credentials of this process were at its start, for what is told once they are hidden."""
+    _known: Secret | None = PrivateAttr(default=None)
+    """The password, where it was read while this process could."""
 
     @property
     def place(self) -> str:

@@ -49,6 +49,8 @@ def read_password(database: DatabaseConfig, environ: Mapping[str, str] = os.envi
     Raises:
         ConfigError: the file can't be read, is empty, or is not text.
     """
+    if database._known is not None:
+        return database._known
     place = password_place(database, environ)
     if place is None:
         return None

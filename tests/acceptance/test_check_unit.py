@@ -19,6 +19,19 @@ READ = (
     "print(json.dumps([unit.stop_timeout(), unit.start_timeout(), unit.watchdog(), unit.choice('KillMode'), "
     "unit.choice('Type'), unit.choice('Restart')]))"
 )
+WATCHED = f"""
+import os
+
+import qd
+
+try:
+    os.setuid(0)
+except PermissionError:
+    with open("{STATE}/ran", "a") as ran:
+        print(*os.getresuid(), *os.getresgid(), *sorted({{*os.getgroups(), os.getgid()}}), file=ran)
+qd.handler("watched")(print)
+"""
+"""A module that writes down as whom it is imported, having tried to be root."""
 SHOWN = ("TimeoutStopUSec", "TimeoutStartUSec", "WatchdogUSec", "KillMode", "Type", "Restart")
 
 
@@ -120,3 +133,28 @@ def test_a_check_by_root_fails_where_the_service_will(unit: Units) -> None:
         eyed.control("start")
     finally:
         machine.sh(f"rm -f {module}")
+
+
+def test_the_handlers_code_never_runs_as_root_in_a_check_by_root(unit: Units) -> None:
+    watched = unit("watched")
+    machine, module = watched.machine, f"{STATE}/watched_jobs.py"
+    machine.write(module, WATCHED)
+    machine.sh(f"rm -f {STATE}/ran; chown qd:qd {module}")
+    user, group = (machine.sh(f"id -{letter} qd").strip() for letter in "ug")
+    groups = sorted(map(int, machine.sh("id -G qd").split()))
+    command = f"cd {STATE} && {PROGRAM}/bin/qd --config {watched.configuration} check"
+    try:
+        watched.write(handlers={"modules": ["watched_jobs"]})
+        said = machine.sh(f"{command} || true")
+        assert "ok    handlers: 1: watched" in said and f"ok    user: {watched.name} runs as qd, who may" in said
+        assert "ok    server: " in said, "the password, which root alone may read, was read before"
+        ran = machine.read(f"{STATE}/ran").splitlines()
+        assert set(ran) == {" ".join([*3 * [user], *3 * [group], *map(str, groups)])}
+
+        elsewhere = f"{watched.configuration}.copy"
+        machine.sh(f"cp {watched.configuration} {elsewhere}; rm {STATE}/ran")
+        said = machine.sh(f"{command.replace(watched.configuration, elsewhere)} --offline || true")
+        assert f"FAIL  handlers: not imported: another user than root can write {STATE}, and" in said
+        assert machine.sh(f"ls {STATE}/ran 2>/dev/null || true") == ""
+    finally:
+        machine.sh(f"rm -f {module} {STATE}/ran {watched.configuration}.copy")

@@ -1,7 +1,8 @@
 """`qd check` as root: what the service reads, looked at with its user's eyes, for root may read all.
 
 A child process drops to that user and tries, so that groups, links and access lists count as they do for the
-service. It runs no handler's code. What the service's own settings hide (ProtectHome=, PrivateTmp=) is told too.
+service. It runs no handler's code: modules are found, not imported. What the service's own settings hide
+(ProtectHome=, PrivateTmp=) is told too.
 May import: unit, unit_files, config, protocol's values.
 """
 
@@ -15,6 +16,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from qd.cli.checks.unit import home_of, program_of
@@ -57,8 +59,35 @@ class Account:
 def of_eyes(config: Config, file: Path, units: Sequence[Unit]) -> Iterator[Finding]:
     """What each service's user can't read or run of what the service needs; nothing unless root asks."""
     for unit in units if os.geteuid() == 0 else ():
-        if unit.value("User") not in ("", "root", "0"):
-            yield from _of_unit(unit, [*_files(config, file), *modules_of(config), *_programs(config, unit)])
+        if for_another(unit):
+            seen = {sight.path: sight for sight in (*files_of(config), *modules_of(config))}
+            yield from _of_unit(unit, [*_files(config, file), *seen.values(), *_programs(config, unit)])
+
+
+def for_another(unit: Unit) -> bool:
+    """Whether a service runs as another user than root."""
+    return unit.value("User") not in ("", "root", "0")
+
+
+def of_hidden(config: Config, units: Sequence[Unit], seen: Sequence[Finding]) -> list[Finding]:
+    """What was seen before the modules were loaded, with what the settings hide of what they have imported."""
+    more: dict[str, Finding] = {}
+    for unit in units if seen else ():
+        for sight in modules_of(config):
+            hides = hidden(unit, os.path.realpath(sight.path))
+            if hides is not None and for_another(unit):
+                who = f"{unit.name} runs as {unit.value('User')}"
+                more.setdefault(
+                    who + hides[1], Finding("FAIL", sight.what, f"{who}, from whom {_hides(sight, *hides)}")
+                )
+    told = [finding for finding in more.values() if not any(_is_told(finding, each) for each in seen)]
+    begun = tuple(finding.detail.partition(",")[0] for finding in told)
+    return [*(each for each in seen if each.level != "ok" or not each.detail.startswith(begun or ("\0",))), *told]
+
+
+def _is_told(finding: Finding, other: Finding) -> bool:
+    """Whether another has told of the same folder and service."""
+    return other.level == "FAIL" and finding.detail.partition(", and so ")[0] == other.detail.partition(", and so ")[0]
 
 
 def _of_unit(unit: Unit, sights: list[Sight]) -> Iterator[Finding]:
@@ -114,6 +143,27 @@ def modules_of(config: Config) -> Iterator[Sight]:
             continue
         if name in named or not os.path.realpath(path).startswith(tuple(ours)):
             yield Sight("handlers", os.path.abspath(path))
+
+
+def files_of(config: Config) -> Iterator[Sight]:
+    """The files of the handlers' modules and of their packages as an import would find them; nothing is run."""
+    for name in config.handlers.modules:
+        path: Sequence[str] | None = searched()
+        for part in _with_packages(name):
+            spec = PathFinder.find_spec(part, path) if path is not None else None
+            if spec is not None and spec.origin is not None and spec.has_location:
+                yield Sight("handlers", os.path.abspath(spec.origin))
+            inner = None if spec is None else spec.submodule_search_locations
+            path = None if inner is None else list(getattr(inner, "_path", inner))  # a namespace would ask its parent
+
+
+def searched() -> list[str]:
+    """Where Python looks for handlers: in the working directory first."""
+    try:
+        here = [] if getattr(sys.flags, "safe_path", False) else [os.getcwd()]
+    except FileNotFoundError:  # it was removed
+        here = []
+    return [*here, *sys.path]
 
 
 def _with_packages(name: str) -> list[str]:

@@ -1,0 +1,137 @@
+"""`qd check` as root: root runs no code that others can change.
+
+Handlers may lie where jobs can write. Before they are imported root becomes the service's user for good; where
+that can't be, nothing is imported from a place that another than root can write.
+May import: eyes, unit_files, config's values. Owns: the process's user.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pwd
+import stat
+import sys
+import termios
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from qd.cli.checks.eyes import Account, Sight, account_of, blockers, files_of, for_another, searched
+from qd.cli.checks.unit_files import Unit
+from qd.config.model import Config, Secret
+from qd.config.password import read_password
+from qd.errors import ConfigError
+from qd.store.protocol import Finding
+
+AS_USER = "run the check as the daemon's user (`runuser -u USER -- qd check`), or have root alone own that place"
+
+
+def give_up_root(config: Config, units: Sequence[Unit]) -> Finding | None:
+    """Becomes the user of the service for good; where it stays root, the finding that forbids to import handlers.
+
+    Args:
+        config: keeps its password, which the service's user may not be able to read.
+    """
+    if os.geteuid() != 0:
+        return None
+    accounts = [account_of(unit) for unit in units if for_another(unit)]
+    account = next((each for each in accounts if each is not None and each.user != 0), None)
+    if account is not None and _reaches_qd(account):
+        _remember_password(config)
+        _load_verb()
+        become(account)
+        return None
+    place = None if not config.handlers.modules else next(_changeable(config), None)
+    if place is None:
+        return None
+    return Finding(
+        "FAIL", "handlers", f"not imported: another user than root can write {place}, and what lies there would run "
+        f"as root: {AS_USER}"
+    )  # fmt: skip
+
+
+def become(account: Account) -> None:
+    """Gives up root, and the terminal, into which code of another's could type for root's shell."""
+    _leave_terminal()
+    os.setgroups(account.groups)
+    os.setgid(account.group)
+    os.setuid(account.user)
+    entry = pwd.getpwuid(account.user)
+    os.environ.update(HOME=entry.pw_dir, USER=entry.pw_name, LOGNAME=entry.pw_name)
+
+
+def _leave_terminal() -> None:
+    if os.getpid() == os.getsid(0):  # nobody's shell is there; all of its own session would be hung up
+        return
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+    except OSError:  # there is none
+        return
+    try:
+        fcntl.ioctl(terminal, termios.TIOCNOTTY)
+    finally:
+        os.close(terminal)
+
+
+def _reaches_qd(account: Account) -> bool:
+    """Whether he can go on with this very program."""
+    sights = [Sight("program", path) for path in (sys.prefix, os.__file__, __file__)]
+    return blockers(account, [*sights, Sight("program", sys.executable, os.X_OK)]) == [None] * 4
+
+
+def _remember_password(config: Config) -> None:
+    try:
+        password = read_password(config.database)
+    except ConfigError:  # has been told
+        return
+    config.database._known = None if password is None else Secret(password)
+
+
+def _load_verb() -> None:
+    """What the rest of the check is made of, while Python's path is still root's alone."""
+    import qd.config.handlers
+    import qd.executors.children
+    import qd.metrics.series
+    import qd.store  # noqa: F401
+
+
+# -------------------------------------------------------------------- what others can change
+
+
+def _changeable(config: Config) -> Iterator[str]:
+    """The places from which handlers would be imported and that others than root can write."""
+    trusted = tuple(os.path.realpath(place) + os.sep for place in (sys.prefix, sys.base_prefix))
+    for entry in searched():
+        if "site-packages" in entry or "dist-packages" in entry:
+            break
+        folder = os.path.realpath(entry)
+        if not f"{folder}/".startswith(trusted) and is_changeable(folder):
+            yield folder
+    for sight in files_of(config):
+        folder = os.path.dirname(sight.path)
+        places = (folder, os.path.join(folder, "__pycache__"), sight.path)
+        yield from (place for place in places if is_changeable(place))
+
+
+def is_changeable(path: str) -> bool:
+    """Whether another than root can write a file or folder, or put another in its place."""
+    real = Path(os.path.realpath(path))
+    if _is_others(real, sticky=False):
+        return True
+    return any(_is_others(folder, sticky=True) for folder in real.parents)
+
+
+def _is_others(path: Path, sticky: bool) -> bool:
+    """Whether another than root can write here.
+
+    Args:
+        sticky: what root has in a folder like /tmp is safe from others, though they can write beside it.
+    """
+    try:
+        found = path.stat()
+    except OSError:  # it isn't there: the folder above counts
+        return False
+    if found.st_uid != 0:
+        return True
+    safe = sticky and found.st_mode & stat.S_ISVTX
+    return not safe and bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
