@@ -45,7 +45,7 @@ def give_up_root(config: Config, units: Sequence[Unit]) -> Finding | None:
     if place is None:
         return None
     return Finding(
-        "FAIL", "handlers", f"not imported: another user than root can write {place}, and what lies there would run "
+        "warn", "handlers", f"not imported: another user than root can write {place}, and what lies there would run "
         f"as root: {AS_USER}"
     )  # fmt: skip
 
