@@ -69,7 +69,7 @@ STALE = Step("sweep's look", b"SELECT id, queue, type, reserved_by, available_at
 TAKE_BACK = Step("sweep", RECLAIM)
 TAKE_BACK_WRITE = Step("sweep's UPDATE", b"reserved_by = NULL", before=RECLAIM)
 TAKE_BACK_COMMIT = Step("COMMIT of the sweep", RECLAIM, commit=True)
-COUNT = Step("sampler", b"SUM(available_at <=")
+COUNT = Step("sampler", b"COUNT(CASE WHEN available_at <=")
 POSTS = Step("posts", b"SELECT unique_queue, unique_key, type, lane")
 SIGN_OF_LIFE = Step("sign of life", b"INSERT INTO qd_daemons")
 
