@@ -49,5 +49,5 @@ def _watched(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 if "CALLS" in os.environ:
-    for _name in ("look", "stale", "depths"):
+    for _name in ("look", "stale", "count"):
         setattr(SqlStore, _name, _watched(_name, getattr(SqlStore, _name)))

@@ -22,7 +22,7 @@ from benchmarks.subject import QUEUE, Subject
 from tests.support.private import PrivateServer
 from tests.support.waiting import wait_for
 
-NAMES = {"full_look": "full_look", "stale": "sweep", "depths": "sampler"}
+NAMES = {"full_look": "full_look", "stale": "sweep", "count": "sampler"}
 """The store's calls, and what does them."""
 
 WATCHED = 60.0
