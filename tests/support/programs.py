@@ -13,6 +13,7 @@ import subprocess
 import urllib.error
 import urllib.parse
 import urllib.request
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def find(*names: str) -> str:
     raise ServerMissing(f"no {names[0]} on this machine (.ci/prometheus takes it out of Debian's package)")
 
 
-class HttpProgram:
+class HttpProgram(ABC):
     """A program that answers on a free port of 127.0.0.1.
 
     Args:
@@ -64,9 +65,9 @@ class HttpProgram:
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
+    @abstractmethod
     def arguments(self) -> list[str]:
         """What it is started with; its folder must be among it."""
-        raise NotImplementedError
 
     def start(self) -> None:
         """Starts it and waits until it answers."""
