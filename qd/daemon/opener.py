@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from qd.errors import SetupWrong
+from qd.errors import SetupWrong, TransactionFailed
 from qd.events import Events, Problem
 from qd.store.protocol import Database
 from qd.store.schema import check_compatible
@@ -17,6 +17,10 @@ SCHEMA_EVERY = 10.0
 
 WRONG_EVERY = 10.0
 """Seconds between tries while credentials, database or schema are wrong: a person must act."""
+
+
+CHANGING_EVERY = 2.0
+"""Seconds between tries while somebody changes a table: an ALTER holds it for a moment, at its beginning and end."""
 
 
 class Opener:
@@ -49,15 +53,20 @@ class Opener:
         except SetupWrong as error:
             self._wrong(error)
             return WRONG_EVERY
+        except TransactionFailed as error:  # neither right nor wrong: while it works, what it knew stands
+            if not self.opened:
+                self._wrong(error)
+            return CHANGING_EVERY
         self.reason = None
         return SCHEMA_EVERY
 
     def close(self) -> None:
         """Nothing of its own to close."""
 
-    def _wrong(self, error: SetupWrong) -> None:
+    def _wrong(self, error: SetupWrong | TransactionFailed) -> None:
         """Says once what no connection has said: the server answers, and what it answers is wrong."""
-        if error.errno is None and self._database.up() and self.reason != str(error):
+        unsaid = error.errno is None or isinstance(error, TransactionFailed)
+        if unsaid and self._database.up() and self.reason != str(error):
             self._events.publish(Problem("database", str(error)))
         self.reason = str(error)
 

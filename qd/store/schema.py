@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from qd.clock import monotonic
-from qd.errors import ServerBusy, SetupWrong
+from qd.errors import LockWait, ServerBusy, SetupWrong
 from qd.store.callers.cursor import errno
 from qd.store.dialect import Cursor, Dialect
 from qd.store.protocol import SchemaState
@@ -37,6 +37,10 @@ _LOCK = "CONCAT('qd.migrate.', LEFT(SHA2(DATABASE(), 256), 40))"
 _ALREADY_THERE = frozenset({1050, 1060, 1061, 1091, 1826, 3822})
 """Table, column, index or check that an interrupted run made, or one that it dropped."""
 
+_LEFT_OUT = frozenset({1205, 1684})
+"""MariaDB's warnings under an answer of information_schema that lacks a table which exists: somebody has it locked
+for a change of its definition."""
+
 
 @dataclass(frozen=True, slots=True)
 class Migration:
@@ -57,6 +61,7 @@ def schema_state(cursor: Cursor, dialect: Dialect, directory: Path | None = None
 
     Raises:
         SetupWrong: it has tables with qd's names that aren't qd's, or has lost one of qd's, or a column.
+        TransactionFailed: a table is being changed right now, so that it can't be told.
     """
     known = migrations(dialect, directory)
     version, compatible_from = _version(cursor, dialect)
@@ -103,6 +108,7 @@ def migrate(cursor: Cursor, dialect: Dialect, directory: Path | None = None) -> 
 
     Raises:
         SetupWrong: the schema is newer than these migrations, or isn't qd's; nothing was changed.
+        LockWait: another statement changes a table right now; nothing was changed.
         ServerBusy: another migration didn't end in time.
     """
     known = migrations(dialect, directory)
@@ -204,6 +210,18 @@ def _refuse_lost_columns(made: dict[str, set[str]], there: dict[str, set[str]]) 
             )
 
 
+def refuse_left_out(cursor: Cursor) -> None:
+    """To be called behind a look into information_schema whose answer lacks a table: is that the truth?
+
+    Raises:
+        LockWait: the server left the table out, because somebody changes its definition.
+    """
+    cursor.execute("SHOW WARNINGS")
+    for _, number, said in cursor.fetchall():
+        if number in _LEFT_OUT:
+            raise LockWait(f"a table is being changed by another connection, so the schema can't be read now: {said}")
+
+
 def _columns(cursor: Cursor, dialect: Dialect, table: str) -> set[str]:
     if dialect.name == "sqlite":
         cursor.execute("SELECT name FROM pragma_table_info(%s)", (table,))
@@ -212,7 +230,10 @@ def _columns(cursor: Cursor, dialect: Dialect, table: str) -> set[str]:
             "SELECT column_name FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = %s",
             (table,),
         )
-    return {str(row[0]).lower() for row in cursor.fetchall()}
+    found = {str(row[0]).lower() for row in cursor.fetchall()}
+    if not found and dialect.name != "sqlite":
+        refuse_left_out(cursor)
+    return found
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from contextlib import closing
 
 import pytest
 
+from tests.support.changing import changing
 from tests.support.daemon import Daemon, Qd
 from tests.support.mariadb import MariaDB, free_port
 from tests.support.waiting import wait_for
@@ -86,6 +87,28 @@ def test_a_schema_that_is_changed_under_it_ends_it_with_78(qd: Qd) -> None:
     qd.sql("UPDATE qd_schema SET version = 999, compatible_from = 999")
     assert daemon.wait_exit(25) == 78, daemon.said()
     assert "999" in daemon.lines("daemon.failed")[0] and len(daemon.lines("daemon.stopped")) == 1
+
+
+def test_a_table_that_is_being_changed_at_its_start_is_waited_for(qd: Qd) -> None:
+    with changing(qd.server, qd.database, "qd_failed_jobs"):
+        daemon = qd.start()
+        wait_for(lambda: daemon.lines("daemon.problem_seen"), 20, "the log to say why")
+        assert daemon.get("/readyz")[0] == 503 and "lost" not in daemon.get("/readyz")[1]
+    (job,) = qd.enqueue("nap", seconds=0)
+    wait_for(lambda: qd.ran("end", job), 20, "a job to run once the table is free")
+    wait_for(lambda: daemon.get("/readyz")[0] == 200, 10, "/readyz")
+    assert daemon.stop() == 0
+
+
+def test_a_table_that_is_being_changed_under_it_is_no_reason_to_be_unready(qd: Qd) -> None:
+    daemon = qd.start()
+    with changing(qd.server, qd.database, "qd_failed_jobs"):
+        looks = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE %s AND id <> CONNECTION_ID()"
+        look = "SELECT column_name FROM information_schema.columns%"
+        for under_way in (1, 0, 1):  # the next one: what the first has found is known by then
+            wait_for(lambda: qd.one(looks, (look,)) == under_way, 30, "a look at the schema, its end, another")  # noqa: B023
+        assert daemon.get("/readyz") == (200, "ok\n")
+    assert daemon.stop() == 0 and "lost" not in daemon.said()
 
 
 def test_a_bad_configuration_is_78_with_every_problem(qd: Qd) -> None:

@@ -2,7 +2,7 @@
 
 Grants are tried, not parsed: statements whose WHERE is false need the same rights as real ones and
 touch no row. A part that can't be asked is a finding of its own, and the others are asked all the same.
-May import: the pure modules, protocol, dialect, plan, room.
+May import: the pure modules, protocol, dialect, schema, plan, room.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from qd.store.admin import room
 from qd.store.admin.plan import claim_plan
 from qd.store.dialect import Cursor, Session
 from qd.store.protocol import Demand, Finding
+from qd.store.schema import refuse_left_out
 
 NEEDED = {
     "qd_jobs": ("SELECT", "INSERT", "UPDATE", "DELETE"),
@@ -219,6 +220,7 @@ def _traits(cursor: Cursor) -> _Traits:
     here = "table_schema = DATABASE() AND table_name"
     cursor.execute(f"SELECT table_name, engine FROM information_schema.tables WHERE {here} IN ({tables})")
     foreign = [str(name) for name, engine in cursor.fetchall() if engine != "InnoDB"]
+    refuse_left_out(cursor)
     cursor.execute(
         f"SELECT index_name, column_name, non_unique FROM information_schema.statistics WHERE {here} IN ({tables}) "
         "ORDER BY table_name, index_name, seq_in_index"
@@ -229,6 +231,7 @@ def _traits(cursor: Cursor) -> _Traits:
         found[str(name)] = (*found.get(str(name), ()), str(column).lower())
         if not repeats:
             unique.add(str(name))
+    refuse_left_out(cursor)
     expected = {name: columns for indexes in INDEXES.values() for name, columns in indexes.items()}
     lost = [name for name, columns in expected.items() if name != UNIQUE and found.get(name) != columns]
     cursor.execute("SHOW CREATE TABLE qd_jobs")  # information_schema hides constraints from the daemon's account

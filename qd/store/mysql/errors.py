@@ -18,8 +18,11 @@ from qd.errors import (
     UnknownError,
 )
 
-RETRY = frozenset({1020, 1180, 1205, 1213, 1317, 1969, 3024})
+RETRY = frozenset({1020, 1180, 1205, 1213, 1317, 1684, 1969, 3024})
 """The transaction was undone, or must be: the whole of it again."""
+
+LOCKED = frozenset({1205, 1684})
+"""Of these, a lock that wasn't given in time: a row's, or that of a table whose definition is being changed."""
 
 CUT_SHORT = frozenset({1180, 1317, 1969, 3024})
 """Somebody, a time limit, or a Galera node's loss of its cluster (1180) ended the statement. Where that was
@@ -113,7 +116,7 @@ def sort(
 
 
 def _by_number(errno: int | None) -> type[StoreError]:
-    if errno == 1205:
+    if errno in LOCKED:
         return LockWait
     for numbers, kind in _KINDS:
         if errno in numbers:

@@ -42,9 +42,9 @@ LASTING = frozenset({KEEPER, "poller"})
 each use, so that none that rests keeps one from another that has an end to write."""
 
 
-READING = frozenset({"poller", "sampler"})
-"""Sessions that ask one question at a time, for as long as a daemon is idle: each is a transaction of its own, with
-no COMMIT to be sent behind it."""
+READING = frozenset({"poller", "sampler", "schema"})
+"""Sessions that ask one question at a time: each is a transaction of its own, with no COMMIT to be sent behind it, and
+none keeps a lock on a table's definition from the question before."""
 
 
 class WatchedCursor:

@@ -14,6 +14,7 @@ from qd.store.admin import plan
 from qd.store.admin.inspection import CHECKS, INDEXES
 from qd.store.protocol import Demand, Finding
 from tests.contract.admin.desk import Desk
+from tests.support.changing import changing
 from tests.support.private import PrivateServer
 from tests.support.server import PASSWORD, ROOT
 
@@ -94,6 +95,13 @@ def test_a_locked_table_hides_only_what_is_asked_of_it_and_that_is_told(
     grants = [finding.detail for finding in found if finding.what == "grants"]
     assert grants[0] == "missing: INSERT on qd_queues; see docs/grants.sql", "what could be tried is told"
     assert re.match(rf"can't be tried on {table}: ", grants[1])
+
+
+def test_a_table_that_is_being_changed_is_not_told_as_one_that_lacks_something(hasty: Desk) -> None:
+    with changing(hasty.server, hasty.config.name, "qd_jobs"):
+        said = "; ".join(finding.detail for finding in hasty.store().inspect() if finding.level == "FAIL")
+    assert "lost" not in said and "no unique index" not in said
+    assert wrong(hasty) == []
 
 
 def test_findings_come_as_they_are_made_and_those_before_an_outage_stay(
