@@ -2,8 +2,8 @@
 
 It is a grouped walk over the claim index, which holds all that is counted of jobs, and over the dead
 letters' index by queue. Posts are known by their due time, so no row is touched. Whoever can enqueue can
-name a queue for each job, so who counts for a daemon has the server add up those that it doesn't know, and
-name a few of them in the same walk.
+name a queue for each job, so who counts for a daemon has the server add up those that it doesn't know, the
+paused ones by themselves, and name a few of them in the same walk.
 May import: config (the name for those), posts, dialect, protocol.
 """
 
@@ -16,6 +16,9 @@ from qd.config.limits import OTHER
 from qd.store.dialect import Cursor, Dialect
 from qd.store.posts import POST_DUE, PROBE_QUEUE
 from qd.store.protocol import Count, QueueDepth
+
+HELD = f"{OTHER}, paused"
+"""What the server adds up the unknown queues under that are paused; no queue can be called so."""
 
 FAILED, QUEUE = -1, -2
 """What stands in the lane's place in lines on dead letters, and on rows of qd_queues."""
@@ -31,16 +34,29 @@ def depths(cursor: Cursor, dialect: Dialect) -> list[QueueDepth]:
 
 
 def count(cursor: Cursor, dialect: Dialect, known: Collection[str]) -> Count:
-    """The known queues that have any of these; what others have is added up under OTHER, and a few are named."""
-    name = f"CASE WHEN queue IN ({_marks(known)}) THEN queue ELSE '{OTHER}' END"
+    """The known queues that have any of these; what others have is put together under OTHER, and a few are named.
+
+    Whether a queue is paused is looked up for unknown ones only, once for each line that was counted of them.
+    """
+    paused = "queue IN (SELECT name FROM qd_queues WHERE paused_at IS NOT NULL)"
+    name = f"CASE WHEN queue IN ({_marks(known)}) THEN queue WHEN {paused} THEN '{HELD}' ELSE '{OTHER}' END"
     cursor.execute(
         f"SELECT {name} AS known, lane, SUM(due), SUM(n), MAX(age), MIN(queue), MAX(queue) "
         f"FROM ({_each_queue(dialect)}) counts GROUP BY known, lane",
         (*known, PROBE_QUEUE, POST_DUE),
     )
     lines = cursor.fetchall()
-    others = {str(queue) for line in lines if line[0] == OTHER and int(line[1]) >= 0 for queue in line[5:]}
-    return Count(_depths(line[:5] for line in lines), tuple(sorted(others)))
+    others = {str(queue) for line in lines if line[0] in (OTHER, HELD) and int(line[1]) >= 0 for queue in line[5:]}
+    return Count(_joined(_depths(line[:5] for line in lines)), tuple(sorted(others)))
+
+
+def _joined(depths: list[QueueDepth]) -> list[QueueDepth]:
+    """What stands under HELD is put under OTHER."""
+    found = {depth.queue: depth for depth in depths}
+    held = found.pop(HELD, None)
+    if held is not None:
+        found[OTHER] = found.get(OTHER, QueueDepth(OTHER)).plus(held)
+    return [found[queue] for queue in sorted(found)]
 
 
 def _depths(lines: Iterable[Sequence[Any]]) -> list[QueueDepth]:

@@ -85,6 +85,8 @@ class Claim:
         token: written to `reserved_by`; never used before.
         max_attempts: the queue's policy, for rows that have none of their own.
         priorities: those to look at, in order; a hit's keys, or all.
+        start: the first ready row that a look saw of the first of them: the claim begins there where the lane has no
+            mark, so that it doesn't walk, under locks, what may lie dead below.
     """
 
     queue: str
@@ -93,6 +95,7 @@ class Claim:
     token: str
     max_attempts: int
     priorities: tuple[int, ...] = (0, 1, 2, 3)
+    start: Spot | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,31 @@ class QueueDepth:
     def jobs(self) -> int:
         """Rows of qd_jobs: waiting or running, whatever their state."""
         return self.ready + self.delayed + self.reserved + self.stale + self.blocked
+
+    @property
+    def waiting(self) -> int:
+        """Rows that wait for a thread, now or once they are due."""
+        return self.ready + self.delayed + self.stale
+
+    def plus(self, other: QueueDepth) -> QueueDepth:
+        """Both, as one under this one's name. The order in which several are put together doesn't matter.
+
+        Together they are paused if one is and no job waits in one that isn't: a paused queue must keep no other
+        from being missed. The age is that of what isn't paused, or else of what is: jobs that a person holds back
+        must not pass for late, and must not make another's look older than they are.
+        """
+        held = (self.paused or other.paused) and not any(one.waiting and not one.paused for one in (self, other))
+        return QueueDepth(
+            self.queue,
+            ready=self.ready + other.ready,
+            delayed=self.delayed + other.delayed,
+            reserved=self.reserved + other.reserved,
+            stale=self.stale + other.stale,
+            failed=self.failed + other.failed,
+            blocked=self.blocked + other.blocked,
+            oldest_ready_age=max(one.oldest_ready_age for one in (self, other) if held or not one.paused),
+            paused=held,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from datetime import datetime, timezone
 
 from qd.events import JobDeadLettered
 from qd.outcome import Action
+from qd.store.moments import written
+from qd.store.protocol import Spot
 from tests.contract.bench import Bench, ended, new_token
 
 
@@ -20,6 +22,16 @@ def test_a_claim_takes_ready_rows_in_order_of_due_time_and_id(bench: Bench) -> N
 def test_a_claim_takes_the_first_priority_that_has_any(bench: Bench) -> None:
     normal, low, urgent = (bench.add(1, priority=level)[0] for level in (2, 3, 0))
     assert [[job.id for job in bench.claim(5)] for _ in range(4)] == [[urgent], [normal], [low], []]
+
+
+def test_a_claim_whose_lane_has_no_mark_begins_where_its_look_has_seen_a_row(bench: Bench) -> None:
+    below, seen = bench.add(1, due=-9), bench.add(1, due=-5)
+    bench.store.look(["default"], full=True)
+    bench.store._shared.marks.drop()
+    (due,) = bench.row(seen[0], "available_at") or ()
+    start = Spot(written(due), seen[0])
+    assert [job.id for job in bench.claim(1, priorities=(2,), start=start)] == seen
+    assert [job.id for job in bench.claim(1, priorities=(2,))] == below, "no mark was moved over it"
 
 
 def test_only_the_asked_priorities_are_looked_at(bench: Bench) -> None:

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from qd.clock import monotonic
 from qd.errors import ConnectionLost
 from qd.events import DatabaseLost, Reconnected
 from qd.store.dialect import Cursor
+from qd.store.mysql.connection import Connection
 from qd.store.mysql.limits import UNUSED
+from qd.store.pacing import Pacing
 from tests.contract.bench import Bench
 from tests.contract.recording import RecordingSession, explained
 from tests.support.waiting import wait_for
@@ -49,6 +52,42 @@ def test_a_connection_that_was_long_unused_is_replaced_in_silence(mariadb_bench:
     bench.store.now()
     assert session.connected() is not old
     assert bench.events(DatabaseLost) == [] and bench.events(Reconnected) == []
+
+
+def test_a_connection_that_was_long_unused_takes_no_lanes_mark_with_it(mariadb_bench: Bench) -> None:
+    bench, store = mariadb_bench, mariadb_bench.store
+    session: Any = store._session
+    bench.add(1)
+    store.look(["default"], full=True)
+    begun = store._shared.marks.begin(("default", 2)).spot
+    session.connected().used_at -= UNUSED
+    store.now()
+    assert begun is not None and store._shared.marks.begin(("default", 2)).spot == begun
+
+
+@pytest.mark.parametrize("how", ["lost", "refused while it was given back"])
+def test_a_connection_that_was_lost_does(mariadb_bench: Bench, how: str) -> None:
+    bench, store = mariadb_bench, mariadb_bench.store
+    session: Any = store._session
+    bench.add(1)
+    store.look(["default"], full=True)
+    if how == "lost":
+        bench.sql("KILL %s", session.connected().raw.connection_id)
+        wait_for(lambda: not bench.sql("SELECT 1 FROM information_schema.processlist WHERE id = %s",
+                                       session.connected().raw.connection_id), 10, "its end")  # fmt: skip
+    else:
+        session.close()
+        session._given_back_at = monotonic()
+        connect, session._connect = session._connect, refusing
+        with pytest.raises(ConnectionLost):
+            store.now()
+        session._connect, session._pacing = connect, Pacing()
+    store.now()
+    assert store._shared.marks.begin(("default", 2)).spot is None
+
+
+def refusing() -> Connection:
+    raise ConnectionLost("refused", 2003)
 
 
 def test_the_posts_of_many_queues_are_looked_after_by_one_statement_that_reads_no_other_row(

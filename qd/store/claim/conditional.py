@@ -47,7 +47,9 @@ class ConditionalClaim:
         taken = Taken()
         for priority in self._claim.priorities:
             taken.lane = (self._claim.queue, priority)
-            taken.begun = self._marks.begin(taken.lane)
+            taken.begun = self._marks.begin(
+                taken.lane, self._claim.start if priority == self._claim.priorities[0] else None
+            )
             found = self._look(priority, taken)
             if found:
                 self._take_from(found, taken)

@@ -3,9 +3,11 @@
 Entries that were deleted or moved stay in the index until the server purges them; a claim that
 begins at the mark doesn't see them. A mark is shared by all threads of a process. Claims begin at
 the mark itself: a locking read pays for each dead entry that it passes, so even those of the last
-two seconds are too many. Looks, to which dead entries are cheaper, begin 2 s behind the database's
-now at the latest: producers commit late, and some write whole seconds. Only where full batches pass,
-thousands of jobs in two seconds, do most looks begin nearer to now, and twenty a second so far behind.
+two seconds are too many. Where there is no mark (at the start, where another server may answer,
+after a claim that failed) they begin at the first row that their look saw, and the look walks the
+lane once. Looks, to which dead entries are cheaper, begin 2 s behind the database's now at the
+latest: producers commit late, and some write whole seconds. Only where full batches pass, thousands
+of jobs in two seconds, do most looks begin nearer to now, and twenty a second so far behind.
 What a look finds below a mark sets it back; what lies further back still is found by the full look.
 Pure. May import: moments, protocol (for a place in a lane), clock.
 """
@@ -30,6 +32,9 @@ NEAR = timedelta(seconds=0.25)
 FAR_EVERY = 0.05
 """Seconds after which a look begins far behind again: so long a job that was committed late may wait for one."""
 
+ELSEWHERE = -1
+"""The version of a place that is no mark's: a claim from there moves none."""
+
 Lane = tuple[str, int]
 """A queue and a priority."""
 
@@ -41,7 +46,8 @@ class Mark(NamedTuple):
         spot: the first place to look at; None: no lower bound.
         version: of the lane's mark when this was read: a mark that others have set back since
             isn't moved forward.
-        far: of a look that reaches FAR behind the last such look, so that nothing lies between the two.
+        far: of a look that begins no later than FAR behind the now of the far look before it: together they pass over
+            nothing, so this one may move the mark forward.
     """
 
     spot: Spot | None
@@ -83,10 +89,15 @@ class Watermarks:
         self._dropped_at = 0
         self._now: str | None = None
 
-    def begin(self, lane: Lane) -> Mark:
-        """Where a claim begins."""
+    def begin(self, lane: Lane, start: Spot | None = None) -> Mark:
+        """Where a claim begins.
+
+        Args:
+            start: where instead, if the lane has no mark.
+        """
         with self._lock:
-            return self._of(lane).mark
+            mark = self._of(lane).mark
+        return Mark(start, ELSEWHERE) if mark.spot is None and start is not None else mark
 
     def begin_look(self, lane: Lane, *, full: bool) -> Mark:
         """Where a look begins: at the mark, but well behind now; a full one at the start."""
@@ -101,16 +112,17 @@ class Watermarks:
     def claimed(self, lane: Lane, begun: Mark, last: Spot, now: str) -> None:
         """A full batch was taken; `last` is where the next claim is to begin."""
         with self._lock:
-            self._now = now
+            self._note(now)
             passage = self._of(lane)
             old = passage.mark
             if old.version == begun.version and _after(last, old.spot) and last.due <= now:
                 passage.mark, passage.full = Mark(last, old.version), True
 
     def passed(self, now: str) -> None:
-        """A claim found less than it wanted: the marks stay, since looks reach behind them by themselves."""
+        """A claim found less than it wanted, at this time of the database: the marks stay, since looks reach behind
+        them by themselves."""
         with self._lock:
-            self._now = now
+            self._note(now)
 
     def looked(self, begun: Mapping[Lane, Mark], first: Mapping[Lane, Spot], now: str) -> None:
         """Takes in what a look saw: a lane's mark becomes its first ready row; without one, now - 2 s.
@@ -122,9 +134,7 @@ class Watermarks:
             first: the first ready row of those that have one, paused or not.
         """
         with self._lock:
-            if self._now is not None and now < earlier(self._now, FAR):
-                self._drop()  # the database's clock was set back: marks may lie above its now
-            self._now = now
+            self._note(now)
             behind = Spot(earlier(now, FAR), 0)
             for lane, before in begun.items():
                 passage = self._of(lane)
@@ -136,9 +146,14 @@ class Watermarks:
                     self._set(passage, first[lane])
 
     def drop(self, lane: Lane | None = None) -> None:
-        """Forgets a lane's mark, or all: after a reconnect or a claim that failed."""
+        """Forgets a lane's mark, or all: another server may answer, or a claim failed and may stand."""
         with self._lock:
             self._drop(lane)
+
+    def _note(self, now: str) -> None:
+        if self._now is not None and now < earlier(self._now, FAR):
+            self._drop()  # the database's clock was set back: marks may lie above its now
+        self._now = now
 
     def _drop(self, lane: Lane | None = None) -> None:
         self._counter += 1

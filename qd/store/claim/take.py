@@ -47,9 +47,9 @@ def take(cursor: Cursor, dialect: Dialect, claim: Claim, marks: Watermarks, limi
     """
     taken = Taken()
     for priority in claim.priorities:
-        lane = (claim.queue, priority)
+        lane, start = (claim.queue, priority), claim.start if priority == claim.priorities[0] else None
         while not taken.rows and len(taken.buried) < BURIED_AT_ONCE:
-            begun = marks.begin(lane)
+            begun = marks.begin(lane, start)
             found = candidates(cursor, dialect, claim, priority, begun.spot, limit, dialect.skip_locked)
             if not found:
                 taken.empty.append(lane)
@@ -66,7 +66,8 @@ def _take_from(cursor: Cursor, dialect: Dialect, claim: Claim, found: Sequence[C
     """Buries what has no attempt left, reserves the rest: a row that must be alone only if first."""
     spent = [row for row in found if row.attempts >= claim_limit(row, claim)]
     for row in spent:
-        bury_spent(cursor, dialect, row)
+        if not bury_spent(cursor, dialect, row):
+            raise UnknownError(f"claim: job {row.id} has no attempt left, is locked, and yet can't be moved")
     taken.buried += spent
     live = [row for row in found if row.attempts < claim_limit(row, claim)]
     if live and must_be_alone(live[0], claim):

@@ -83,9 +83,9 @@ class MySqlDatabase(SqlDatabase):
     def _connect(self, name: str) -> Connection:
         return connect(self._config, name, pure=self._pure, autocommit=name in READING)
 
-    def _opened(self, connection: Connection, first: bool) -> None:
-        """Another server may answer now, and the marks may lie above what it has."""
+    def _opened(self, connection: Connection, moved: bool) -> None:
+        """Where another server may answer now the marks may lie above what it has."""
         self._server, self._mariadb = connection.server, connection.mariadb
         self._paths.server_seen(connection.version)
-        if not first:
+        if moved:
             self._shared.marks.drop()

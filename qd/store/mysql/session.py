@@ -119,7 +119,7 @@ class MySqlSession:
     Args:
         name: of the connection, in messages and on the server.
         connect: opens a connection, or raises a StoreError.
-        opened: told of each new connection, and whether it is the session's first.
+        opened: told of each new connection, and whether another server may answer than the session's last one had.
     """
 
     dialect = MYSQL
@@ -138,6 +138,7 @@ class MySqlSession:
         self.urgent = name == KEEPER
         self._reading = name in READING
         self._first = True
+        self._given_back_at: float | None = None
 
     def transaction(self, work: Callable[[Cursor], T]) -> T:
         """See Session."""
@@ -155,12 +156,14 @@ class MySqlSession:
         """
         held = self._connection
         if held is not None and held.pid == os.getpid():
-            if monotonic() - held.used_at < UNUSED and not self._record.distrusted(held.opened_at):
+            distrusted = self._record.distrusted(held.opened_at)
+            if monotonic() - held.used_at < UNUSED and not distrusted:
                 return held
             self.close()
-            return self._open(lost=False)
+            return self._open(lost=False, moved=distrusted)
         self._connection = None  # a forked child's copy is the parent's: not closed, see forked.py
-        return self._open()
+        back = self._given_back_at
+        return self._open(lost=back is None, moved=back is None or self._record.distrusted(back))
 
     def close(self) -> None:
         """See Session."""
@@ -200,6 +203,7 @@ class MySqlSession:
         self._record.succeeded(self.name, monotonic() - started, wrote=cursor.wrote and not reads)
         if self.name not in LASTING and self._record.crowded():
             self.close()
+            self._given_back_at = monotonic()
         return result
 
     def _ended(self, connection: Connection, cursor: WatchedCursor, error: Exception, in_commit: bool) -> Exception:
@@ -252,13 +256,15 @@ class MySqlSession:
         at_once = monotonic() - cursor.sent_at < SLOW  # else it was alive, and died in the statement
         return idle and at_once and isinstance(error, ConnectionLost) and self._dead_on_arrival(cursor, error)
 
-    def _open(self, *, lost: bool = True) -> Connection:
+    def _open(self, *, lost: bool = True, moved: bool = True) -> Connection:
+        """A new connection in place of one that was lost, or that another server may have taken over (`moved`)."""
         waiting = self._pacing.waiting()
         if waiting is not None:
             raise waiting.with_traceback(None)
         try:
             connection = self._connect()
         except StoreError as error:
+            self._given_back_at = None
             later = error.errno in SLOW_TO_HEAL or isinstance(error, SetupWrong | ServerBusy)
             if self.urgent and error.errno in CROWDED:
                 later = False
@@ -266,10 +272,10 @@ class MySqlSession:
             self._record.lost(self.name, None, error)
             raise
         self._connection = connection
-        first, self._first = self._first, False
+        first, self._first, self._given_back_at = self._first, False, None
         if lost and not first:
             self._record.reopened(self.name)
-        self._opened(connection, first)
+        self._opened(connection, moved and not first)
         return connection
 
     def _where(self, cursor: WatchedCursor, in_commit: bool) -> str:

@@ -204,6 +204,26 @@ def test_a_clock_that_was_set_back_drops_all_marks() -> None:
     assert marks.begin(LANE).spot is None
 
 
+def test_a_claim_that_sees_the_clock_set_back_before_any_look_does_drops_them_too() -> None:
+    marks = Watermarks()
+    looked(marks, 100)
+    marks.passed(moment(50))
+    assert marks.begin(LANE).spot is None
+    looked(marks, 50)
+    marks.claimed(LANE, marks.begin(LANE), at(20), moment(20))
+    assert marks.begin(LANE).spot is None
+
+
+def test_without_a_mark_a_claim_begins_where_its_look_saw_the_first_row_and_moves_no_mark() -> None:
+    marks = Watermarks()
+    begun = marks.begin(LANE, at(7))
+    assert begun.spot == at(7)
+    marks.claimed(LANE, begun, at(9), moment(10))
+    assert marks.begin(LANE).spot is None, "what lies below wasn't looked at"
+    looked(marks, 10, at(3))
+    assert marks.begin(LANE, at(7)).spot == at(3), "the mark goes first"
+
+
 def test_sqlites_shorter_times_are_kept_in_their_own_width() -> None:
     marks = Watermarks()
     marks.looked({LANE: marks.begin_look(LANE, full=False)}, {}, "2026-03-01 12:00:05.250")
