@@ -42,7 +42,8 @@ PANELS = (
     ),
     stat(
         "Paused queues",
-        "Queues that somebody has paused: `qd queues list`, `qd queues resume`. Orange from 1.",
+        "Queues that somebody has paused: `qd queues list`, `qd queues resume`. Orange from 1. Those that the "
+        "configuration doesn't know count as one, and not while jobs wait in others that it doesn't know.",
         Query(f"sum({PAUSED})"),
         thresholds=steps((1, FAIR)),
     ),

@@ -52,7 +52,7 @@ def depth_families(snapshot: DepthSnapshot, queues: tuple[str, ...]) -> Iterator
     """The families of a snapshot.
 
     Args:
-        queues: the configured ones, `_other` among them: it takes the sum of all that aren't.
+        queues: the configured ones, `_other` among them: all that aren't are put together there.
     """
     for spec, value in ((LAST_REFRESH, snapshot.stamp), (REFRESH_INTERVAL, snapshot.interval)):
         family = gauge(spec)
@@ -63,26 +63,12 @@ def depth_families(snapshot: DepthSnapshot, queues: tuple[str, ...]) -> Iterator
 
 
 def by_queue(rows: Iterable[QueueDepth], queues: tuple[str, ...]) -> dict[str, QueueDepth]:
-    """One row for each of these queues, without rows or not; strangers are added up under `_other`."""
+    """One row for each of these queues, without rows or not; strangers are put together under `_other`."""
     merged = {queue: QueueDepth(queue) for queue in queues}
     for row in rows:
         known = row.queue if row.queue in merged else OTHER
-        merged[known] = _add(merged[known], row)
+        merged[known] = merged[known].plus(row)
     return merged
-
-
-def _add(one: QueueDepth, other: QueueDepth) -> QueueDepth:
-    return QueueDepth(
-        one.queue,
-        ready=one.ready + other.ready,
-        delayed=one.delayed + other.delayed,
-        reserved=one.reserved + other.reserved,
-        stale=one.stale + other.stale,
-        failed=one.failed + other.failed,
-        blocked=one.blocked + other.blocked,
-        oldest_ready_age=max(one.oldest_ready_age, other.oldest_ready_age),
-        paused=one.paused or other.paused,
-    )
 
 
 def _row_families(depths: dict[str, QueueDepth]) -> Iterator[GaugeMetricFamily]:

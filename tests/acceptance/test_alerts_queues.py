@@ -38,6 +38,8 @@ def test_what_is_wrong_in_queues_is_told_by_its_own_alert(
 ) -> None:
     """`default` is held up by one job, `mails` fails, nobody serves `reports`, nor knows `mial`; `later` is paused.
 
+    So is `old`, which nobody knows any more: it hides nothing of `mial`.
+
     Of three daemons one is cut off from the database, and one crashes.
     """
     names = ("default", "mails", "reports", "later")
@@ -51,7 +53,7 @@ def test_what_is_wrong_in_queues_is_told_by_its_own_alert(
     cut.write(database={"port": way.port})
     daemon = qd.start()
     cut.start()
-    qd.sql("INSERT INTO qd_queues (name, paused_at) VALUES ('later', NOW(6))")
+    qd.sql("INSERT INTO qd_queues (name, paused_at) VALUES ('later', NOW(6)), ('old', NOW(6))")
     targets = [f"127.0.0.1:{one.port}" for one in (qd, crashing, cut)]
     again = crashing.start()
     watch = watching(targets)
@@ -62,7 +64,7 @@ def test_what_is_wrong_in_queues_is_told_by_its_own_alert(
     wait_for(lambda: qd.ran("start"), 20, "it to hold the queue's one thread")
     qd.enqueue("nap", 2, seconds=100)
     qd.enqueue("nap", queue="mails")  # without what its handler needs
-    for queue in ("reports", "mial", "later"):
+    for queue in ("reports", "mial", "later", "old"):
         qd.enqueue("nap", queue=queue, seconds=0)
     for number in range(STARTS):
         again.send(signal.SIGKILL)

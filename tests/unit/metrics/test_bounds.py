@@ -9,11 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qd import events
 from qd.clock import monotonic
 from qd.metrics import DepthSnapshot, Metrics, collapsed, series_count
 from qd.metrics.catalogue import OTHER
+from qd.metrics.depths import by_queue
 from qd.metrics.page import SharedPage
 from qd.store.protocol import QueueDepth, ServerInfo
 from tests.support.waiting import wait_for
@@ -62,7 +65,7 @@ def test_queues_that_the_configuration_does_not_know_are_added_up() -> None:
     rows = (
         QueueDepth("default", ready=2, delayed=3, reserved=4, stale=5, failed=6, oldest_ready_age=9.0),
         QueueDepth("mial", ready=10, oldest_ready_age=70.0),
-        QueueDepth(HOSTILE, ready=1, failed=2, oldest_ready_age=8.0, paused=True),
+        QueueDepth(HOSTILE, ready=1, failed=2, oldest_ready_age=99.0, paused=True),
         QueueDepth(OTHER, ready=100),
     )
     source = metrics()
@@ -73,8 +76,29 @@ def test_queues_that_the_configuration_does_not_know_are_added_up() -> None:
     assert [page.value("qd_queue_jobs", queue="mails", state=state) for state in states] == [0] * 5
     assert [page.value("qd_queue_jobs", queue=OTHER, state=state) for state in states] == [111, 0, 0, 0, 2]
     assert page.value("qd_queue_oldest_ready_age_seconds", queue=OTHER) == 70.0
-    assert page.value("qd_queue_paused", queue=OTHER) == 1
+    assert page.value("qd_queue_paused", queue=OTHER) == 0, "a paused one among them hides none that waits"
     assert page.value("qd_queue_paused", queue="default") == 0
+    source.show_depths(lambda: DepthSnapshot((rows[0], rows[2]), 5.0, 1.7e9))
+    page = Page(source)
+    assert page.value("qd_queue_paused", queue=OTHER) == 1
+    assert page.value("qd_queue_oldest_ready_age_seconds", queue=OTHER) == 99.0
+
+
+@given(st.permutations([*range(6)]), st.lists(st.sampled_from("wpe"), min_size=6, max_size=6))
+def test_in_whatever_order_other_queues_are_put_together_the_same_comes_out(order: list[int], kinds: list[str]) -> None:
+    """Of queues that wait, that are paused and have jobs, and that are paused and empty."""
+    made = {
+        "w": lambda n: QueueDepth(str(n), ready=1, oldest_ready_age=float(n)),
+        "p": lambda n: QueueDepth(str(n), ready=1, oldest_ready_age=100.0 + n, paused=True),
+        "e": lambda n: QueueDepth(str(n), paused=True),
+    }
+    rows = [made[kind](number) for number, kind in enumerate(kinds)]
+    whole = by_queue([rows[number] for number in order], (OTHER,))[OTHER]
+    halves = by_queue([*by_queue(rows[:3], (OTHER,)).values(), *by_queue(rows[3:], (OTHER,)).values()], (OTHER,))
+    assert whole == halves[OTHER]
+    assert whole.paused == ("w" not in kinds)
+    ages = [row.oldest_ready_age for row in rows if row.paused == whole.paused]
+    assert (whole.ready, whole.oldest_ready_age) == (sum(row.ready for row in rows), max(ages))
 
 
 def test_depths_are_missing_until_the_first_count_and_the_stamp_is_0() -> None:
