@@ -8,13 +8,14 @@ May import: bell, sight, waking, config, store protocol and the pure modules.
 
 from __future__ import annotations
 
-import select
+import time
 from collections.abc import Callable, Sequence
 
 from qd.bell import Bell
 from qd.clock import monotonic
 from qd.config.model import PollConfig
 from qd.errors import StoreError
+from qd.readiness import readable
 from qd.setback import Setback
 from qd.sight import Sight
 from qd.store.protocol import Look, Store
@@ -84,9 +85,9 @@ class Poller:
     def wait(self, seconds: float) -> bool:
         """Waits, but no longer than until a wake datagram comes; True if one did."""
         if self._wake is None:
-            select.select([], [], [], seconds)
+            time.sleep(seconds)
             return False
-        woken = bool(select.select([self._wake], [], [], seconds)[0])
+        woken = bool(readable(self._wake, within=seconds))
         if woken:
             self._wake.read()
             self._pause = self._poll.min

@@ -82,7 +82,7 @@ class WakeSocket:
             return None
 
     def fileno(self) -> int:
-        """The descriptor, for select and the like."""
+        """The descriptor, to wait for."""
         return self._socket.fileno()
 
     def read(self) -> set[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import sys
 import threading
@@ -22,6 +21,7 @@ from qd.bench.timeline import Seen, Timeline
 from qd.config.model import Config, DatabaseConfig
 from qd.daemon.app import serve
 from qd.daemon.signals import Signals, install
+from qd.readiness import readable
 
 RUNTIME = "QD_RUNTIME_DIR"
 """The variable that says where daemons' sockets are; a bench makes a folder for its own."""
@@ -109,7 +109,7 @@ class Line:
 
     def _hear(self) -> bool:
         """Waits for a word, but not for long; False: the bench has gone."""
-        if not select.select([self._stdin], [], [], TELL_EVERY)[0]:
+        if not readable(self._stdin, within=TELL_EVERY):
             return True
         word = os.read(self._stdin, 64)
         if b"go" in word:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import queue
-import select
 import signal
 import sys
 import threading
@@ -24,6 +23,7 @@ from qd.cli.frame import Seen, frame
 from qd.cli.status import Picture, look, show
 from qd.clock import monotonic
 from qd.errors import SetupWrong, StoreError
+from qd.readiness import readable
 from qd.store.protocol import FullStore
 
 SHARE = 4
@@ -225,7 +225,7 @@ def _wakes(wanted: Sequence[signal.Signals]) -> Iterator[tuple[Callable[[float],
     old = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
 
     def wait(seconds: float) -> list[int]:
-        select.select([reader], [], [], seconds)
+        readable(reader, within=seconds)
         with suppress(BlockingIOError):
             return list(os.read(reader, 4096))
         return []

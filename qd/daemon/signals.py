@@ -2,7 +2,7 @@
 
 A handler that logs, locks or raises can meet the main thread inside the very same code; so ours
 append to a deque and that is all. The wakeup descriptor ends the main loop's wait.
-May import: the standard library only, so that it can be installed before anything heavy is loaded.
+May import: the standard library and readiness, so that it can be installed before anything heavy is loaded.
 Owns: the process's signal dispositions and one pipe.
 """
 
@@ -11,13 +11,14 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import os
-import select
 import signal
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
+
+from qd.readiness import readable
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
 RELOAD = signal.SIGHUP
@@ -74,7 +75,7 @@ class Signals:
             timeout: seconds at most.
         """
         if not self._queued:
-            select.select([self._read], [], [], max(0.0, timeout))
+            readable(self._read, within=timeout)
         with contextlib.suppress(BlockingIOError):
             while os.read(self._read, 4096):
                 pass
@@ -110,7 +111,7 @@ class Signals:
 
     def _end_at_stop(self, over: int) -> None:
         """Ends the process at the first stop that the interpreter has been sent, until `over` is closed."""
-        while over not in select.select([self._read, over], [], [])[0]:
+        while over not in readable(self._read, over):
             if not set(os.read(self._read, 4096)).isdisjoint(STOPS):
                 os._exit(0)
 

@@ -96,46 +96,52 @@ class ServiceThread:
         return self._thread.is_alive()
 
     def join(self, timeout: float) -> bool:
-        """Waits for its end; True if it has ended."""
+        """Waits for its end; True if it has ended, or was never started."""
+        if not self.started:
+            return True
         self._thread.join(max(0.0, timeout))
         return not self._thread.is_alive()
 
     def _run(self) -> None:
         failures = 0
         while not self._stop.is_set():
-            self.pulse.beat(self._patience)
-            try:
-                wait, failures = self.service.run_once(), 0
-            except StoreError:  # said and counted where the connection is
-                failures += 1
-                wait = self._away.delay(failures)
-            except Exception as error:  # a bug must not end the loop, nor slow it more than an outage does
-                self._say(error)
-                failures += 1
-                wait = self._away.delay(failures)
-            self.pulse.beat(wait + self._patience)
-            self._wait(wait)
+            failures = failures + 1 if self._quietly(self._turn) else 0
+            if failures:  # a bug must not end the loop, nor slow it more than an outage does
+                self._rest(self._away.delay(failures))
         self._quietly(self.service.close)
 
-    def _wait(self, seconds: float) -> None:
-        """Waits at the service's own place where it has one, in slices so that a stop is noticed."""
-        service = self.service
-        if not isinstance(service, Wakeable):
-            self._hurry.wait(seconds)
-            self._hurry.clear()
-            return
+    def _turn(self) -> None:
+        """One round, and the wait until the next is wanted."""
+        self.pulse.beat(self._patience)
+        wait = self.service.run_once()
+        if isinstance(self.service, Wakeable):
+            self.pulse.beat(wait + self._patience)
+            self._wait(self.service, wait)
+        else:
+            self._rest(wait)
+
+    def _rest(self, seconds: float) -> None:
+        self.pulse.beat(seconds + self._patience)
+        self._hurry.wait(seconds)
+        self._hurry.clear()
+
+    def _wait(self, service: Wakeable, seconds: float) -> None:
+        """Waits at the service's own place, in slices so that a stop is noticed."""
         end = monotonic() + seconds
         while not self._stop.is_set() and (left := end - monotonic()) > 0:
             if service.wait(min(left, SLICE)):
                 return
 
-    def _quietly(self, act: Callable[[], None]) -> None:
+    def _quietly(self, act: Callable[[], None]) -> bool:
+        """Whether it failed; no failure ends a thread."""
         try:
             act()
         except StoreError:  # said and counted where the connection is
-            pass
-        except Exception as error:  # at the end of a thread nothing else can be done with it
+            return True
+        except Exception as error:
             self._say(error)
+            return True
+        return False
 
     def _say(self, error: Exception) -> None:
         if monotonic() - self._said >= 60:
