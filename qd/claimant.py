@@ -117,8 +117,8 @@ class Claimant:
         jobs: list[ClaimedJob] | None = None
         started = monotonic()
         try:
-            token = shop.identity.token(self._name)
-            jobs = claiming(Claim(queue, wanted, policy.lease, token, policy.max_attempts, (priority,)))
+            token, start = shop.identity.token(self._name), sight.look.hits[queue][priority]
+            jobs = claiming(Claim(queue, wanted, policy.lease, token, policy.max_attempts, (priority,), start))
         finally:
             shop.gate.refund(wanted - len(jobs or ()))
         if jobs is None:

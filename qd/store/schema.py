@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,18 @@ def migrations(dialect: Dialect, directory: Path | None = None) -> list[Migratio
     Raises:
         ValueError: a file's name or head is wrong, or a number is missing (a fault of the package).
     """
-    folder = directory or Path(__file__).parent / "migrations" / dialect.name
+    if directory is None:
+        return list(_shipped(dialect.name))
+    return _all_in(directory)
+
+
+@cache
+def _shipped(dialect: str) -> tuple[Migration, ...]:
+    """The package's own, as they were at the first use: a deploy replaces the files under a running daemon."""
+    return tuple(_all_in(Path(__file__).parent / "migrations" / dialect))
+
+
+def _all_in(folder: Path) -> list[Migration]:
     found = [_read(path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.sql"))]
     if not found or [migration.number for migration in found] != list(range(1, len(found) + 1)):
         raise ValueError(f"the migrations in {folder} are not numbered from 0001 without a gap")

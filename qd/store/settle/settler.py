@@ -148,6 +148,7 @@ class Settler:
                 self.doubt(settlements)
             raise
         self._doubtful.difference_update(map(_key, settlements))
+        self._waited.difference_update(map(_key, settlements))
         return verdicts
 
     def _write(self, cursor: Cursor, settlements: Sequence[Settlement], singly: bool) -> list[Verdict]:

@@ -29,9 +29,11 @@ class FullStore(FakeStore):
         super().__init__()
         self.hits = {"default": {2: Spot("2026-01-01 00:00:00.000000", 1)}}
         self._next, self.locked_up = 0, False
+        self.claims: list[Claim] = []
 
     def claim(self, claim: Claim) -> list[ClaimedJob]:
         """Doesn't ask whether a queue is paused: only looks do."""
+        self.claims.append(claim)
         if self.locked_up:
             return []
         self._next += claim.limit
@@ -87,6 +89,13 @@ def test_a_look_grows_old_also_where_threads_call_each_other() -> None:
     threads.store.hits = {}  # paused
     wait_for(lambda: not threads.turn(), 10, "the pause to be noticed")
     assert threads.store.looks == [False, False]
+
+
+def test_a_claim_knows_the_row_that_its_look_saw() -> None:
+    threads = Threads(Gate())
+    assert threads.turn()
+    (claim,) = threads.store.claims
+    assert claim.start == threads.store.hits["default"][2]
 
 
 def test_who_leaves_when_all_is_empty_does_not_wait_for_what_others_have_locked() -> None:
