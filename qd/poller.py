@@ -2,7 +2,8 @@
 
 Quick after work, slow when idle; every so often it looks without a lower bound, which finds what
 was committed late. It also proves the database: nothing is claimed before the schema was checked.
-A `Service`, but with a wait of its own: a datagram on the wake socket begins the next look at once.
+A `Service`, but with a wait of its own: a datagram on the wake socket that names a queue of this daemon's begins the
+next look, at once if `poll.min` has passed since the last.
 May import: bell, sight, waking, config, store protocol and the pure modules.
 """
 
@@ -61,6 +62,8 @@ class Poller:
         self._grow, self._wake = grow, wake
         self._setback = setback or Setback()
         self._pause = poll.min
+        self._rested = 0.0
+        self._woken = False
         self._full_at = 0.0
         self._full_cost = 0.0
         self.paused: frozenset[str] = frozenset()
@@ -71,33 +74,47 @@ class Poller:
         Raises:
             StoreError: the look failed.
         """
+        self._woken = False
         try:
-            if monotonic() >= self._full_at:
-                self._take(self._look_fully())
-            elif self._bell.idle():
-                self._take(self._store.look(self._queues, full=False))
+            self._look()
         except StoreError as error:
             self._setback.met(error)
             raise
+        finally:
+            self._rested = monotonic() + self._poll.min
         self._setback.overcome()
         return self._pause
 
     def wait(self, seconds: float) -> bool:
-        """Waits, but no longer than until a wake datagram comes; True if one did."""
+        """Waits, but no longer than until a wake has come and `poll.min` since the last round is over; True then.
+
+        What others are woken for, whose queues aren't served here, begins no look.
+        """
+        if not (self._woken or self._hears(seconds)):
+            return False
+        self._woken, self._pause = True, self._poll.min
+        rest = self._rested - monotonic()
+        time.sleep(max(0.0, min(rest, seconds)))
+        return rest <= seconds
+
+    def _hears(self, seconds: float) -> bool:
+        """Whether a wake came for a queue that is served."""
         if self._wake is None:
             time.sleep(seconds)
             return False
-        woken = bool(readable(self._wake, within=seconds))
-        if woken:
-            self._wake.read()
-            self._pause = self._poll.min
-        return woken
+        return bool(readable(self._wake, within=seconds)) and not self._wake.read().isdisjoint(self._queues)
 
     def close(self) -> None:
         """Closes its connection and the wake socket."""
         if self._wake is not None:
             self._wake.close()
         self._store.close()
+
+    def _look(self) -> None:
+        if monotonic() >= self._full_at:
+            self._take(self._look_fully())
+        elif self._bell.idle():
+            self._take(self._store.look(self._queues, full=False))
 
     def _look_fully(self) -> Look:
         started = monotonic()
