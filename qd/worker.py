@@ -102,7 +102,6 @@ class Worker:
             try:
                 worked = self._round()
                 failures = 0
-                self.setback.overcome()
                 if not worked:
                     break
             except NoChild:  # said where they are started
@@ -132,7 +131,7 @@ class Worker:
             if self._leaving() or self._shop.gate.leave_when_empty:  # nobody waits for better times
                 return False
             raise NoChild
-        claimed = self._take_next() or self._claimant.claim()
+        claimed = self._take_next() or self._claim()
         if claimed:
             self.state = "busy"
             self._work(claimed)
@@ -145,6 +144,11 @@ class Worker:
             return False
         self._rest()
         return True
+
+    def _claim(self) -> list[Lease]:
+        claimed = self._claimant.claim()
+        self.setback.overcome()  # answered, if only by a look that saw nothing: not after the job, which may be long
+        return claimed
 
     def _housed(self, unwanted: Callable[[], bool]) -> bool:
         """Whether there is a child to run jobs in, where they run in one: before any is claimed."""
@@ -227,6 +231,8 @@ class Worker:
         def claiming(claim: Claim) -> list[ClaimedJob] | None:
             nonlocal written
             written, claimed = self._acknowledger.write_and_claim(done, claim)
+            if claimed is not None:
+                self.setback.overcome()
             return claimed
 
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, cast
@@ -13,7 +14,7 @@ from qd.batch import BatchSize, Done
 from qd.bell import Bell
 from qd.clock import monotonic
 from qd.config.model import QueueConfig, WorkerConfig
-from qd.errors import ConnectionLost, StoreError
+from qd.errors import ConnectionLost, StoreError, TransactionFailed
 from qd.events import JobReleased, JobSucceeded, Problem
 from qd.executors import Attempt, Children, Interruption, Timekeeper
 from qd.gate import Gate
@@ -23,6 +24,7 @@ from qd.lease import Lease, LeaseKeeper
 from qd.outcome import Action
 from qd.registry import Handler, Registry
 from qd.runner import Shop
+from qd.setback import LASTING, Setback
 from qd.store.protocol import Claim, HeldLease, Look, Renewal, Spot
 from qd.worker import Worker
 from tests.support.waiting import wait_for
@@ -267,3 +269,34 @@ def test_whatever_becomes_of_the_next_claim_the_ends_before_it_are_written(bench
     wait_for(lambda: len(bench.ends()) == 2, 10, "both ends")
     assert [one.action for batch in bench.store.settled for one in batch] == [Action.FINISH, Action.FINISH]
     assert bench.keeper.held() == []
+
+
+def test_a_setback_is_over_when_a_claim_is_answered_not_when_the_job_is(benches: NewBench) -> None:
+    bench, go = benches(TransactionFailed("a deadlock", 1213), [claimed(1)]), threading.Event()
+    bench.worker.setback = Setback(lambda: 0.0)
+    bench.handle("noop", lambda job: go.wait(20))
+    bench.worker.start()
+    wait_for(lambda: bench.worker.runner.attempt, 10, "the job to run")
+    bench.worker.setback._clock = lambda: LASTING  # as many seconds later
+    assert bench.worker.setback.lasting() is None
+    go.set()
+
+
+def test_a_setback_is_over_when_a_look_finds_that_others_have_done_the_work(benches: NewBench) -> None:
+    bench = benches(TransactionFailed("a lock on the table", 1205))
+    bench.worker.setback = Setback(lambda: 0.0)
+    bench.worker.start()
+    wait_for(bench.worker._shop.bell.idle, 10, "it to rest")
+    bench.worker.setback._clock = lambda: LASTING
+    assert bench.worker.setback.lasting() is None
+
+
+def test_a_look_alone_ends_no_setback_where_what_it_saw_can_not_be_claimed(benches: NewBench) -> None:
+    failures = [TransactionFailed("the table is locked for writes", 1205) for _ in range(99)]
+    bench = benches(*failures)
+    bench.worker.setback = Setback(lambda: 0.0)
+    bench.worker.start()
+    wait_for(lambda: len(bench.store.claims) < 97, 10, "some claims to fail")
+    bench.worker.setback._clock = lambda: LASTING
+    assert "the table is locked" in (bench.worker.setback.lasting() or "")
+    bench.store.claims = []

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from qd.clock import monotonic
 from qd.job import ClaimedJob, Job
 from qd.outcome import Action, Settlement, Verdict
+from qd.setback import LASTING
 from qd.store.protocol import Claim, Look, Spot
 from tests.support.waiting import wait_for
 from tests.unit.engine.fakes import claimed
@@ -116,3 +119,23 @@ def test_nothing_is_claimed_for_a_child_that_is_to_be_replaced_first(benches: Ne
     wait_for(lambda: bench.ends() == {1: FINISH}, 10, "job 1's end")
     wait_for(lambda: bench.worker.state == "idle", 10, "it to rest")
     assert bench.ends() == {1: FINISH}
+
+
+def test_a_setback_is_over_when_a_claim_behind_a_batch_is_answered(benches: NewBench) -> None:
+    bench = benches([[claimed(2)]])
+    begun, go = threading.Event(), threading.Event()
+
+    def noop(job: Job) -> None:
+        if job.id == 1:
+            bench.worker.setback.met("a look that failed beside the job")
+        else:
+            begun.set()
+            go.wait(20)
+
+    bench.registry.remove("noop")
+    bench.handle("noop", noop)
+    bench.worker.start()
+    assert begun.wait(10)
+    bench.worker.setback._clock = lambda: monotonic() + LASTING
+    assert bench.worker.setback.lasting() is None
+    go.set()
