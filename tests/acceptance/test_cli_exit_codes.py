@@ -58,6 +58,19 @@ def test_a_missing_schema_is_78_and_says_what_to_run(shell: ServerShell, command
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.parametrize(
+    "lost", ["DELETE FROM qd_schema", "DROP TABLE qd_jobs, qd_failed_jobs, qd_queues, qd_daemons, qd_schema"]
+)
+def test_a_migration_by_the_daemons_account_says_whose_it_is_and_asks_for_no_rights(
+    shell: ServerShell, lost: str
+) -> None:
+    shell.sql(lost)
+    ended = shell.qd("migrate")
+    assert ended.returncode == 78 and ended.stderr.count("\n") == 1, ended.stderr
+    assert "1142" in ended.stderr and "the migrator's account, not by the daemon's: qd --config FILE" in ended.stderr
+    assert "share/doc/qd/grants.sql" in ended.stderr and "grant the user" not in ended.stderr
+
+
 def test_a_closed_pipe_ends_a_list_quietly(rows: ServerShell) -> None:
     listing = rows.start("jobs", "list", "--limit", "2000", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert listing.stdout is not None

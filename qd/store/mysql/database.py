@@ -6,7 +6,7 @@ from qd.config.model import DatabaseConfig
 from qd.errors import StoreError
 from qd.events import Events
 from qd.store.mysql.connection import Connection, connect, connector_flavour
-from qd.store.mysql.errors import sort
+from qd.store.mysql.errors import MIGRATOR, RIGHTS, number, sort
 from qd.store.mysql.paths import Paths
 from qd.store.mysql.session import READING, MySqlSession
 from qd.store.outage import OutageRecord
@@ -73,7 +73,7 @@ class MySqlDatabase(SqlDatabase):
         except StoreError:
             raise
         except Exception as error:  # the driver's: sorted and raised again
-            raise sort(error, "migrating") from error
+            raise sort(error, "migrating", hint=MIGRATOR if number(error) in RIGHTS else None) from error
         finally:
             connection.discard()
 

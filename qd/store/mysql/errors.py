@@ -51,20 +51,26 @@ LOGIN = frozenset({1045, 1698})
 SLOW_TO_HEAL = frozenset({1040, 1129, 1203, 1226}) | SETUP
 """Asking again soon makes it worse, or is of no use: half a minute and more between attempts in the end."""
 
+RIGHTS = frozenset({1044, 1142, 1143, 1227, 1370})
+"""The account is let in, and may not do this."""
+
+_GRANTS = "see docs/grants.sql (installed: share/doc/qd/grants.sql)"
+_MIGRATE = "run `qd migrate` with the migrator's account (qd --config FILE migrate)"
+
 HINTS = {
     1040: "raise max_connections or run fewer daemons",
-    1044: "correct database.name, or grant the user its rights there, see docs/grants.sql",
+    1044: f"correct database.name, or grant the user its rights there, {_GRANTS}",
     1045: "check database.user and its password",
     1049: "create the database, or correct database.name",
-    1054: "run `qd migrate`; if that finds nothing to do, compare the table with schema.sql",
+    1054: f"{_MIGRATE}; if that finds nothing to do, compare the table with schema.sql",
     1064: "the server doesn't know this SQL; see the README for the versions that qd supports",
     1114: "make room on the server's disk",
     1021: "make room on the server's disk",
     1129: "the server blocks this host after failed handshakes: FLUSH HOSTS there",
     1130: "create the user for this host",
-    1142: "grant the user its rights, see docs/grants.sql",
-    1143: "grant the user its rights, see docs/grants.sql",
-    1146: "run `qd migrate`; if that finds nothing to do, make the lost table again from schema.sql",
+    1142: f"grant the user its rights, {_GRANTS}",
+    1143: f"grant the user its rights, {_GRANTS}",
+    1146: f"{_MIGRATE}; if that finds nothing to do, make the lost table again from schema.sql",
     1153: "raise max_allowed_packet or send less",
     1176: "make the lost index again as schema.sql has it",
     1203: "raise max_user_connections or run fewer daemons",
@@ -80,6 +86,12 @@ HINTS = {
     2061: "MySQL takes this password only over TLS or a unix socket, unless it saw it there since its start: "
     "set database.tls.mode to preferred",
 }
+
+MIGRATOR = (
+    "tables are changed by the migrator's account, not by the daemon's: qd --config FILE migrate, with the file that "
+    f"names it; its rights: {_GRANTS}"
+)
+"""In place of these where a right is lacking while migrating: who grants it to the daemon's account gives too much."""
 
 _TIMEOUTS = frozenset({"ReadTimeoutError", "WriteTimeoutError", "ConnectionTimeoutError"})
 
