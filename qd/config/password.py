@@ -17,6 +17,8 @@ from qd.errors import ConfigError
 CREDENTIAL = "qd.db-password"
 """The systemd credential (LoadCredential=) that counts where the configuration names no password."""
 
+_AT_THE_START = "a service gets it at its start only: once it is in /etc/credstore, `systemctl restart` (no reload)"
+_NO_SERVICE = "CREDENTIALS_DIRECTORY isn't set"
 _LONGEST = 65536
 
 
@@ -77,7 +79,7 @@ def why_none(database: DatabaseConfig, environ: Mapping[str, str] = os.environ) 
     if password_place(database, environ) is not None:
         return None
     folder = environ.get("CREDENTIALS_DIRECTORY") or database._handed
-    place = f"there is none in CREDENTIALS_DIRECTORY, {folder}" if folder else "CREDENTIALS_DIRECTORY isn't set"
+    place = f"there is none in CREDENTIALS_DIRECTORY, {folder}; {_AT_THE_START}" if folder else _NO_SERVICE
     return (
         "no password is configured, neither database.password nor database.password_file, "
         f"nor did a systemd credential {CREDENTIAL} come: {place}"

@@ -270,7 +270,10 @@ def test_a_login_without_any_password_says_where_one_was_looked_for(
     with pytest.raises(SetupWrong, match=f"errno 1045.; {none} credential qd.db-password come: .* isn't set$"):
         connect(config, "test")
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
-    with pytest.raises(SetupWrong, match=f"{none} credential .*: there is none in CREDENTIALS_DIRECTORY, {tmp_path}$"):
+    cure = r"a service gets it at its start only: once it is in /etc/credstore, `systemctl restart` \(no reload\)$"
+    with pytest.raises(
+        SetupWrong, match=f"{none} credential .*: there is none in CREDENTIALS_DIRECTORY, {tmp_path}; {cure}"
+    ):
         connect(config, "test")
     with pytest.raises(SetupWrong, match=r"errno 1045\); check database.user and its password$"):
         connect(config.model_copy(update={"password": "wrong"}), "test")
