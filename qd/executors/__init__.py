@@ -10,6 +10,6 @@ from qd.executors.child import Child
 from qd.executors.children import Children
 from qd.executors.home import Home
 from qd.executors.interruption import Interruption
-from qd.executors.timekeeper import Timekeeper
+from qd.executors.timekeeper import Timekeeper, TimekeeperService
 
-__all__ = ["Attempt", "Child", "Children", "Home", "Interruption", "Place", "Timekeeper"]
+__all__ = ["Attempt", "Child", "Children", "Home", "Interruption", "Place", "Timekeeper", "TimekeeperService"]

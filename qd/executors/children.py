@@ -1,6 +1,6 @@
 """Starts the children of one engine, and says once, not at each try, when they can't be started.
 
-May import: child, environment, clock, duration, events, failure, log, registry.
+May import: child, environment, wire, clock, duration, events, failure, log, registry, version.
 Owns: the record of that outage.
 """
 
@@ -17,9 +17,11 @@ from qd.duration import spell
 from qd.events import ChildrenFailing, ChildrenRestored, Events, Problem
 from qd.executors.child import Child
 from qd.executors.environment import for_child
+from qd.executors.wire import PROTOCOL
 from qd.failure import cut
 from qd.log import current
 from qd.registry import Registry
+from qd.version import __version__
 
 START_WITHIN = 60.0
 """Seconds that a child may take to import the handlers."""
@@ -94,7 +96,7 @@ class Children:
         """None: it is ready; else why not, empty where it isn't wanted."""
         child.say(
             "start", daemon=os.getpid(), modules=self._modules, path=[str(each) for each in sys.path],
-            database=self._database, log=log_settings(),
+            database=self._database, log=log_settings(), protocol=PROTOCOL, version=__version__,
         )  # fmt: skip
         until = monotonic() + self.start_within
         while monotonic() < until:

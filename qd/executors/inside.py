@@ -2,7 +2,7 @@
 
 The main thread runs handlers, so that signals reach them; `listening` has the other one.
 May import: listening, orphan, wire, loading, log, payload, registry, errors, failure, outcome, and of the store
-what `job.complete` needs. Owns: the child's signals, descriptors and log.
+what `job.complete` needs; version. Owns: the child's signals, descriptors and log.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from qd.errors import BadInput
 from qd.executors.listening import Line, Listener, Task
 from qd.executors.orphan import bind_to, keep_to_ourselves, offer_to_oom_killer
-from qd.executors.wire import LAST_WORDS, SOCKET, Message, packed
+from qd.executors.wire import LAST_WORDS, PROTOCOL, SOCKET, Message, packed
 from qd.failure import describe
 from qd.job import Job
 from qd.loading import import_module
@@ -28,6 +28,7 @@ from qd.outcome import Outcome, OutcomeKind, Reason
 from qd.payload import decode
 from qd.registry import REGISTRY
 from qd.store.callers.complete import complete
+from qd.version import __version__
 
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 
@@ -51,12 +52,25 @@ def main() -> int:
     start = line.first()
     if start is None:
         return 0
+    if (problem := misfit(start)) is not None:
+        line.say("refused", problem=problem)
+        return 1
     bind_to(start["daemon"])
     offer_to_oom_killer()
     try:
         return Inside(line, start["database"]).serve(start)
     except OSError:  # the daemon is gone, or a handler has closed what isn't its own
         return 1
+
+
+def misfit(start: Message) -> str | None:
+    """Why a daemon of another version must not give its jobs to this code; None: it may."""
+    if start.get("protocol") == PROTOCOL:
+        return None
+    return (
+        f"the program on the disk is qd {__version__} by now, whose child processes don't fit to this daemon's "
+        f"{start.get('version', 'older version')}: restart the daemon"
+    )
 
 
 def take_signals() -> None:

@@ -1,14 +1,16 @@
 """Keeps the time of what is running: interrupts at the deadline, insists, and names what is stuck.
 
-Owns no thread: the engine calls `tick`. Watching and forgetting are single dict operations, which the
-interpreter does in one step, so the workers that run thousands of short jobs a second share no lock.
-May import: attempt, interruption, rest.
+Owns no thread: the engine runs its service, which calls `tick`. Watching and forgetting are single dict
+operations, which the interpreter does in one step, so the workers that run thousands of short jobs a second
+share no lock.
+May import: attempt, interruption, rest, clock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from qd.clock import monotonic
 from qd.executors.attempt import Attempt
 from qd.executors.interruption import Interruption
 from qd.rest import Rest
@@ -19,6 +21,9 @@ LONGEST_WAIT = 0.25
 
 IDLE_WAIT = 1.0
 """Seconds between two ticks at most while nothing runs; `rest` ends it."""
+
+TICK = 0.1
+"""Seconds between looks at the running handlers: so late may a time-out be noticed."""
 
 
 class Timekeeper:
@@ -90,3 +95,20 @@ class Timekeeper:
         self._reported = set(stuck)
         for attempt in new:
             self._on_stuck(attempt)
+
+
+class TimekeeperService:
+    """Gives the timekeeper its turns."""
+
+    name = "timekeeper"
+
+    def __init__(self, timekeeper: Timekeeper) -> None:
+        self._timekeeper = timekeeper
+
+    def run_once(self) -> float:
+        """Interrupts what is past its time-out."""
+        wait = self._timekeeper.tick(monotonic())
+        return wait if wait == IDLE_WAIT else max(0.005, min(TICK, wait))
+
+    def close(self) -> None:
+        """Nothing to do."""

@@ -17,6 +17,11 @@ from qd.outcome import Outcome, OutcomeKind, Reason
 Message = dict[str, Any]
 """`say` names the kind, the rest is its own."""
 
+PROTOCOL = 1
+"""Raised with every change that the other side of another version couldn't follow: of a message that one of them
+needs, or of the descriptors. A daemon that still runs after its files were replaced starts children of the new code;
+these say that they don't fit, and no job is given to them."""
+
 SOCKET, LAST_WORDS, OWNER = 3, 4, 5
 """The descriptors that a child is started with, beside the standard ones."""
 

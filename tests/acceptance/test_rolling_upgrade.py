@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.acceptance.processes import children, in_processes
 from tests.support.daemon import Daemon, Qd
 from tests.support.mariadb import free_port
 from tests.support.server import PASSWORD, ROOT
@@ -68,3 +72,40 @@ def test_the_next_version_migrates_under_the_running_one_and_both_work_side_by_s
     qd.sql("UPDATE qd_schema SET compatible_from = 2")  # as the contracting migration after it would
     assert old.wait_exit(30) == 78
     assert new.alive() and new.stop() == 0
+
+
+def deployed(package: Path) -> None:
+    """Puts the next version's files in place of those that a daemon has loaded, as `make install` does."""
+    wire = package / "executors" / "wire.py"
+    text = wire.read_text()
+    assert "\nPROTOCOL = 1\n" in text
+    wire.write_text(text.replace("\nPROTOCOL = 1\n", "\nPROTOCOL = 2\n"))
+
+
+@pytest.mark.parametrize("executor", ["process", "thread"])
+def test_a_child_of_the_next_version_that_the_running_daemon_can_not_talk_to_is_given_no_job_and_costs_no_attempt(
+    qd: Qd, executor: str
+) -> None:
+    package = next_version(qd.folder) / "qd"
+    path = os.pathsep.join([str(package.parent), str(ROOT)])
+    if executor == "process":
+        in_processes(qd, threads=1)
+    old = qd.start(PYTHONPATH=path)
+    (first,) = qd.enqueue("nap", seconds=0)
+    wait_for(lambda: qd.ran("end") == [first], 30, "the job before the upgrade")
+    deployed(package)
+    for child in children(old):
+        os.kill(child, signal.SIGKILL)
+        wait_for(lambda child=child: child not in children(old), 20, "the child's end")
+    if executor == "thread":  # only what took a process down runs in a child
+        qd.sql("INSERT INTO qd_jobs (type, payload, crashes) VALUES ('nap', '{\"seconds\": 0}', 1)")
+    else:
+        qd.enqueue("nap", seconds=0)
+    ((job,),) = qd.sql("SELECT id FROM qd_jobs WHERE type = 'nap'")
+    (said,) = wait_for(lambda: old.lines("child.start_failed"), 30, "the refusal")
+    assert "child processes don't fit to this daemon's" in said and "restart the daemon" in said
+    wait_for(lambda: qd.jobs("attempts = 0 AND reserved_by IS NULL") == 1, 30, "the job to be given back")
+    assert old.get("/readyz")[0] == (503 if executor == "process" else 200)
+    assert old.stop() == 0
+    qd.start(PYTHONPATH=path)
+    wait_for(lambda: qd.ran("end") == [first, job], 30, "the job, once the daemon was restarted")
