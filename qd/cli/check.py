@@ -85,9 +85,7 @@ def _run(cli: Cli, offline: bool, file_only: bool, tell: Callable[[Finding], Non
 
 def of_config(cli: Cli, config: Config, file_only: bool) -> Iterator[Finding]:
     """What needs no database: the file, what is odd in it; handlers, limits, the service that runs it."""
-    from qd.config import find_config
-
-    file = find_config(cli.config_path)
+    file = cli.file
     yield from of_file(file, config)
     yield from of_password(config)
     if file_only:

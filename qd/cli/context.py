@@ -7,11 +7,13 @@ needs no database doesn't pay for its driver.
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
+    from qd.config.load import Place
     from qd.config.model import Config, QueueConfig
     from qd.store.protocol import Database, FullStore
 
@@ -37,12 +39,27 @@ class Cli:
             ConfigError: with all its problems.
         """
         from qd.cli.credential import stored
-        from qd.config import find_config, load_config
+        from qd.config import read_config
 
-        file = find_config(self.config_path)
-        config = load_config(str(file))
-        config.database._credential = stored(config.database, file)
+        config = read_config(self._place)
+        config.database._credential = stored(config.database, self.file)
         return config
+
+    @property
+    def file(self) -> Path:
+        """Where the configuration is.
+
+        Raises:
+            ConfigError: none is named, and none is there.
+        """
+        return self._place.file
+
+    @cached_property
+    def _place(self) -> Place:
+        """Found once, so that all of a run goes by the same file."""
+        from qd.config import find_config
+
+        return find_config(self.config_path)
 
     @cached_property
     def database(self) -> Database:

@@ -1,7 +1,7 @@
 """The credential that an installed service gives its daemon, for who runs the command line and may read it: root.
 
 It counts for the very file that the service runs, and for no other: another configuration may name another server,
-or an account without a password, and neither may be sent this one.
+or an account without a password, and neither may be sent this one. The file is the one that was opened and read.
 May import: config, checks.unit.
 """
 
@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from qd.cli.checks.unit import units_of
+from qd.cli.checks.unit import file_of, units_of
 from qd.cli.checks.unit_files import Unit
 from qd.config.model import DatabaseConfig
 from qd.config.password import CREDENTIAL
@@ -31,8 +31,18 @@ def stored(database: DatabaseConfig, file: Path, environ: Mapping[str, str] = os
     asked = database.driver == "mysql" and database.password is None and database.password_file is None
     if not asked or "CREDENTIALS_DIRECTORY" in environ:
         return None
-    source = next((source_of(unit) for unit in units_of(file, ROOT)), None)
+    source = next((source_of(unit) for unit in units_of(file, ROOT) if _runs_what_was_read(unit, database)), None)
     return source if source is not None and os.access(source, os.R_OK) else None
+
+
+def _runs_what_was_read(unit: Unit, database: DatabaseConfig) -> bool:
+    """Whether the service's file is the very one whose content this is: a name may have been led elsewhere since."""
+    file = file_of(unit)
+    try:
+        found = None if file is None else os.stat(file)
+    except OSError:
+        return False
+    return found is not None and (found.st_dev, found.st_ino) == database._origin.inode
 
 
 def source_of(unit: Unit) -> Path | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from qd.config.handlers import load_handlers
 from qd.config.limits import is_loopback, listen_address
-from qd.config.load import find_config, load_config, parse_config, world_readable
+from qd.config.load import find_config, load_config, parse_config, read_config, world_readable
 from qd.config.model import Config
 from qd.config.password import read_password
 from qd.config.remarks import remarks
@@ -20,6 +20,7 @@ __all__ = [
     "load_config",
     "load_handlers",
     "parse_config",
+    "read_config",
     "read_password",
     "remarks",
     "world_readable",

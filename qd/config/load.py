@@ -10,6 +10,7 @@ import codecs
 import os
 import stat
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -20,6 +21,7 @@ from qd.config.problems import Origin, Problems
 from qd.config.problems import Path as KeyPath
 from qd.config.reader import Reader
 from qd.config.rules import Draft, check
+from qd.config.trust import changeable_by_others, writable_by_others
 from qd.errors import ConfigError
 
 MAX_BYTES = 256 << 10
@@ -31,7 +33,20 @@ LOCAL_FILE = Path("qd.yaml")
 _MINIMAL = "queues: {default: {}}"
 
 
-def find_config(path: str | None, environ: Mapping[str, str] = os.environ) -> Path:
+@dataclass(frozen=True)
+class Place:
+    """Where a configuration is.
+
+    Attributes:
+        named: by who runs qd, so that it is meant whoever can write it. What was only found root takes from
+            nobody else: it says which server is sent which file's content as a password.
+    """
+
+    file: Path
+    named: bool
+
+
+def find_config(path: str | None, environ: Mapping[str, str] = os.environ) -> Place:
     """The file to read: `path` (--config), else $QD_CONFIG, else ./qd.yaml, else /etc/qd/qd.yaml.
 
     Raises:
@@ -39,10 +54,10 @@ def find_config(path: str | None, environ: Mapping[str, str] = os.environ) -> Pa
     """
     named = path or environ.get("QD_CONFIG")
     if named:
-        return Path(named)
+        return Place(Path(named), named=True)
     for candidate in (LOCAL_FILE, SYSTEM_FILE):
         if os.path.lexists(candidate):
-            return candidate
+            return Place(candidate, named=False)
     raise ConfigError(
         [f"no configuration: no --config, $QD_CONFIG is not set, and there is no ./{LOCAL_FILE} and no {SYSTEM_FILE}"]
     )
@@ -58,8 +73,20 @@ def load_config(path: str | None = None, environ: Mapping[str, str] = os.environ
     Raises:
         ConfigError: with every problem of the file.
     """
-    file = find_config(path, environ)
-    return parse_config(_text(file), str(file), environ)
+    return read_config(find_config(path, environ), environ)
+
+
+def read_config(place: Place, environ: Mapping[str, str] = os.environ) -> Config:
+    """Reads and judges the configuration at a place that `find_config` has told.
+
+    Raises:
+        ConfigError: with every problem of the file, or why root doesn't take it.
+    """
+    text, opened = _text(place)
+    config = parse_config(text, str(place.file), environ)
+    origin = replace(config._origin, inode=(opened.st_dev, opened.st_ino))
+    config._origin = config.database._origin = origin
+    return config
 
 
 def world_readable(path: str | os.PathLike[str]) -> bool:
@@ -124,14 +151,43 @@ def _with_origin(config: Config, reader: Reader, file_name: str) -> Config:
     return config
 
 
-def _text(file: Path) -> str:
-    """The file's text; every way in which it can't be read is a ConfigError."""
+def _text(place: Place) -> tuple[str, os.stat_result]:
+    """The file's text, and which file it was; every way in which it can't be read is a ConfigError."""
+    file = place.file
+    careful = not place.named and os.geteuid() == 0
     try:
+        if careful:
+            _trust(file, changeable_by_others(str(file)))
         with open(file, "rb") as stream:
+            opened = os.fstat(stream.fileno())
+            if careful:
+                _trust(file, _changed(file, opened))
             raw = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = getattr(error, "strerror", None) or "its name is none"
         raise ConfigError([f"{file}: can't be read: {reason}"]) from None
+    return _decoded(file, raw), opened
+
+
+def _trust(file: Path, objection: str | None) -> None:
+    """Root goes by no configuration that another can change, unless it is told to."""
+    if objection is not None:
+        meant = SYSTEM_FILE if file != SYSTEM_FILE and SYSTEM_FILE.is_file() else file.absolute()
+        raise ConfigError(
+            [
+                f"{file}: root takes no configuration that it only finds and another can change: {objection}; "
+                f"name the one that is meant, as by --config {meant}"
+            ]
+        )
+
+
+def _changed(file: Path, opened: os.stat_result) -> str | None:
+    """What is wrong with the very file that was opened."""
+    why = writable_by_others(opened)
+    return None if why is None else f"{file.absolute()} {why}"
+
+
+def _decoded(file: Path, raw: bytes) -> str:
     if len(raw) > MAX_BYTES:
         raise ConfigError([f"{file}: is larger than {MAX_BYTES >> 10} KiB; that is no configuration"])
     try:

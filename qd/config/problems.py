@@ -42,11 +42,13 @@ class Origin:
         file: as it was named; None for one that was built in code.
         lines: the line of each key that the file sets.
         password_written: whether the file itself holds the password (and not a variable).
+        inode: device and inode of the file that was read, whatever stands under its name now.
     """
 
     file: str | None = field(default=None, compare=False)
     lines: dict[Path, int] = field(default_factory=dict, compare=False, repr=False)
     password_written: bool = field(default=False, compare=False)
+    inode: tuple[int, int] | None = field(default=None, compare=False)
 
     def line(self, path: Path) -> int | None:
         """The line of the key, or of the nearest one around it that the file sets."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Protocol
 
-from qd.config import find_config, load_config
+from qd.config import find_config, read_config
 from qd.config.model import Config
 from qd.config.password import CREDENTIAL
 
@@ -42,7 +42,8 @@ class Source:
     """
 
     def __init__(self, path: str | None) -> None:
-        self.file = str(find_config(path))
+        self._place = find_config(path)
+        self.file = str(self._place.file)
         self._folder = os.environ.get("CREDENTIALS_DIRECTORY")
         self._credential = os.path.join(self._folder, CREDENTIAL) if self._folder else None
 
@@ -52,7 +53,7 @@ class Source:
         Raises:
             ConfigError: with every problem of the file.
         """
-        config = load_config(self.file)
+        config = read_config(self._place)
         database, credential = config.database, self._credential
         database._handed = self._folder
         named = database.password is not None or database.password_file is not None

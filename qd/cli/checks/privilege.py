@@ -10,16 +10,15 @@ from __future__ import annotations
 import fcntl
 import os
 import pwd
-import stat
 import sys
 import termios
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from qd.cli.checks.eyes import Account, Sight, account_of, blockers, files_of, for_another, searched
 from qd.cli.checks.unit_files import Unit
 from qd.config.model import Config, Secret
 from qd.config.password import read_password
+from qd.config.trust import changeable_by_others
 from qd.errors import ConfigError
 from qd.store.protocol import Finding
 
@@ -100,38 +99,13 @@ def _load_verb() -> None:
 
 def _changeable(config: Config) -> Iterator[str]:
     """The places from which handlers would be imported and that others than root can write."""
-    trusted = tuple(os.path.realpath(place) + os.sep for place in (sys.prefix, sys.base_prefix))
+    trusted = tuple(os.path.join(place, "") for place in (sys.prefix, sys.base_prefix))
     for entry in searched():
         if "site-packages" in entry or "dist-packages" in entry:
             break
-        folder = os.path.realpath(entry)
-        if not f"{folder}/".startswith(trusted) and is_changeable(folder):
-            yield folder
+        if not f"{entry}/".startswith(trusted) and changeable_by_others(entry):
+            yield os.path.realpath(entry)
     for sight in files_of(config):
         folder = os.path.dirname(sight.path)
         places = (folder, os.path.join(folder, "__pycache__"), sight.path)
-        yield from (place for place in places if is_changeable(place))
-
-
-def is_changeable(path: str) -> bool:
-    """Whether another than root can write a file or folder, or put another in its place."""
-    real = Path(os.path.realpath(path))
-    if _is_others(real, sticky=False):
-        return True
-    return any(_is_others(folder, sticky=True) for folder in real.parents)
-
-
-def _is_others(path: Path, sticky: bool) -> bool:
-    """Whether another than root can write here.
-
-    Args:
-        sticky: what root has in a folder like /tmp is safe from others, though they can write beside it.
-    """
-    try:
-        found = path.stat()
-    except OSError:  # it isn't there: the folder above counts
-        return False
-    if found.st_uid != 0:
-        return True
-    safe = sticky and found.st_mode & stat.S_ISVTX
-    return not safe and bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+        yield from (place for place in places if changeable_by_others(place))

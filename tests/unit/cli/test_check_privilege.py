@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from qd.cli.checks.privilege import is_changeable
+from qd.config.trust import changeable_by_others
 from tests.support.missing import without
 from tests.support.server import ROOT
 
@@ -91,7 +91,16 @@ def test_nothing_that_lies_there_is_taken_for_a_module_of_qds_where_no_module_is
 def test_a_folder_that_others_can_write_is_changeable(folder: Path, mode: int, changeable: bool) -> None:
     os.chown(folder, 0, 0)
     folder.chmod(mode)
-    assert is_changeable(str(folder)) is changeable
+    assert bool(changeable_by_others(str(folder))) is changeable
     inner = folder / "inner"
     inner.mkdir(mode=0o755)
-    assert is_changeable(str(inner)) is (changeable and mode != 0o1777), "a sticky folder keeps what is root's"
+    keeps = mode == 0o1777  # what is root's
+    assert bool(changeable_by_others(str(inner))) is (changeable and not keeps)
+
+
+def test_a_link_of_anothers_to_a_folder_of_roots_is_changeable(folder: Path, tmp_path: Path) -> None:
+    (folder / "link").symlink_to(tmp_path)
+    os.chown(folder, 0, 0)
+    assert changeable_by_others(str(folder / "link")) is None
+    os.chown(folder, NOBODY.pw_uid, 0)
+    assert changeable_by_others(str(folder / "link")) == f"{folder} belongs to nobody"

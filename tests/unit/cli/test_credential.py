@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from qd.cli import credential
+from qd.cli.checks.unit import units_of
+from qd.cli.checks.unit_files import Unit
 from qd.cli.context import Cli
 from qd.config import read_password
 from tests.support.server import ROOT
@@ -105,3 +107,20 @@ def test_who_has_a_password_of_its_own_or_is_given_one_by_systemd_uses_that(
 def test_who_may_not_read_it_has_none(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)  # tests may run as root, who may read all
     assert host.password("etc/qd/qd.yaml") is None
+
+
+def test_it_is_for_the_file_that_was_read_whatever_its_name_leads_to_since(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.password("etc/qd/qd.yaml")
+    theirs = host.write("theirs.yaml", "database: {unix_socket: /theirs}\n")
+    link = host.root / "link.yaml"
+    link.symlink_to(theirs)
+
+    def swapped(path: Path, root: Path) -> list[Unit]:
+        link.unlink()
+        link.symlink_to(host.root / "etc/qd/qd.yaml")
+        return units_of(path, root)
+
+    monkeypatch.setattr(credential, "units_of", swapped)
+    assert read_password(Cli(str(link)).config.database, {}) is None

@@ -23,12 +23,12 @@ def system_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_first_of_option_variable_working_directory_and_machine_counts(system_file: Path) -> None:
     system_file.write_text("log: {level: error}")
-    assert find_config(None, {}) == system_file
+    assert find_config(None, {}).file == system_file
     Path("qd.yaml").write_text("log: {level: debug}")
-    assert find_config(None, {}) == Path("qd.yaml")
-    assert find_config(None, {"QD_CONFIG": "v.yaml"}) == Path("v.yaml")
-    assert find_config("o.yaml", {"QD_CONFIG": "v.yaml"}) == Path("o.yaml")
-    assert find_config(None, {"QD_CONFIG": ""}) == Path("qd.yaml")
+    assert find_config(None, {}).file == Path("qd.yaml")
+    assert find_config(None, {"QD_CONFIG": "v.yaml"}).file == Path("v.yaml")
+    assert find_config("o.yaml", {"QD_CONFIG": "v.yaml"}).file == Path("o.yaml")
+    assert find_config(None, {"QD_CONFIG": ""}).file == Path("qd.yaml")
     assert load_config(None, {}).log.level == "debug"
 
 
