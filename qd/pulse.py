@@ -21,6 +21,10 @@ class Pulse:
         """Promises the next beat within this many seconds."""
         self._due = monotonic() + within
 
+    def lapse(self) -> None:
+        """The loop is gone: its promise is broken, from now at the latest."""
+        self._due = min(self._due, monotonic())
+
     def overdue(self) -> float:
         """Seconds by which the promise is broken; 0.0: it holds."""
         return max(0.0, monotonic() - self._due)

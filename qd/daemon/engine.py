@@ -16,26 +16,27 @@ from functools import partial
 
 from qd.acknowledge import Acknowledger
 from qd.backoff import Backoff
-from qd.batch import Batch, BatchSize, Done
+from qd.batch import Batch, BatchSize
 from qd.bell import Bell
 from qd.clock import monotonic
 from qd.config.model import Config, DatabaseConfig
+from qd.daemon.last_act import LastAct
+from qd.daemon.loops import Loop
 from qd.daemon.opener import Opener
-from qd.daemon.tender import Tender, TimekeeperService
-from qd.events import Events, LeasesLeft
-from qd.executors import Attempt, Children, Timekeeper
+from qd.daemon.tender import Tender
+from qd.events import Events
+from qd.executors import Attempt, Children, Timekeeper, TimekeeperService
 from qd.executors.children import modules_of
 from qd.executors.environment import hide
 from qd.gate import Gate
 from qd.identity import Identity
 from qd.job import Job
-from qd.lease import Lease, LeaseKeeper
+from qd.lease import LeaseKeeper
 from qd.maintenance.duties import Announcer, Duties, Posts, Retention
 from qd.maintenance.returner import Returner
 from qd.maintenance.sampler import Sampler
-from qd.maintenance.service import Service, ServiceThread
+from qd.maintenance.service import Service
 from qd.maintenance.sweep import StaleSweep
-from qd.policy import abandoned
 from qd.poller import Poller
 from qd.pool import WorkerPool
 from qd.pulse import Pulse
@@ -100,6 +101,7 @@ class Engine:
             finish=partial(_finish, config.database),
             children=_children(config, registry, events),
         )
+        self._last_act = LastAct(self._shop, self._workers)
         self._pools = [WorkerPool(worker, database.store, self._shop) for worker in config.workers]
         self.sampler = Sampler(database.store("sampler"), config.http.refresh, tuple(config.queues), events)
         self._tender = Tender(self._pools, events)
@@ -107,13 +109,13 @@ class Engine:
         self._lock = threading.Lock()
         away = Backoff(base=0.1, factor=2.0, cap=min(1.0, shortest / 6), jitter=0.5)
         self._keeping = [
-            ServiceThread(self._keeper, events, self._patience, away),
-            ServiceThread(TimekeeperService(self._timekeeper), events, self._patience),
+            Loop(self._keeper, events, self._patience, away),
+            Loop(TimekeeperService(self._timekeeper), events, self._patience),
             self._returner(),
         ]
         self._timekeeper.rest.wake, self._shop.rest.wake = (thread.hurry for thread in self._keeping[1:])
-        self._serving = [ServiceThread(service, events, self._patience) for service in self._services()]
-        self._opening = ServiceThread(self._opener, events, self._patience)
+        self._serving = [Loop(service, events, self._patience) for service in self._services()]
+        self._opening = Loop(self._opener, events, self._patience)
 
     # ------------------------------------------------------------------ life
 
@@ -159,19 +161,12 @@ class Engine:
         self._join_workers(self._end + AFTER_INTERRUPT)
         closing = min(self._end, monotonic()) + AFTER_INTERRUPT + TO_CLOSE
         for thread in [self._opening, *self._serving]:
-            if thread.started:
-                thread.join(closing - monotonic())
+            thread.join(closing - monotonic())
         for thread in reversed(self._keeping):  # the keeper last: the others may still write ends
             thread.stop()
             thread.join(min(closing, monotonic() + TO_CLOSE) - monotonic())
         if not self.stuck():
-            self._say_what_is_left()
-
-    def _say_what_is_left(self) -> None:
-        left = [lease for lease in self._keeper.held() if not lease.lost.is_set()]
-        if left:
-            hint = "they are taken back once their leases have run out: those that had run may run again"
-            self._events.publish(LeasesLeft(len(left), hint))
+            self._last_act.say_what_is_left()
 
     def hurry(self, deadline: float) -> None:
         """Brings the deadline of a stop forward; safe from any thread."""
@@ -186,7 +181,7 @@ class Engine:
             thread.stop()
             if not thread.join(0):
                 return False
-        return all(thread.join(0) for thread in [*self._serving, self._opening] if thread.started)
+        return all(thread.join(0) for thread in [*self._serving, self._opening])
 
     def child_problem(self) -> str | None:
         """Why no child process can be started for workers that need one; None: they can, or none does."""
@@ -198,31 +193,13 @@ class Engine:
         self._join_workers(monotonic() + seconds)
         return self._opener.opened and not self._working()
 
-    # ------------------------------------------------------------------ the end of stuck handlers
-
     def stuck(self) -> bool:
         """Whether a handler runs that could not be ended."""
-        return any(worker.runner.attempt is not None for worker in self._workers())
+        return self._last_act.stuck()
 
     def last_act(self) -> None:
-        """Ends what stuck threads hold, as a time-out where it was one; the process must exit right after it.
-
-        A process that outlived its SIGKILL keeps its lease: it might outlive us too.
-        """
-        running = [(worker.runner.lease, worker.runner.attempt) for worker in self._workers()]
-        ending = [(lease, attempt) for lease, attempt in running if lease and attempt and attempt.ends_with_us]
-        done = [self._abandoned(lease, attempt) for lease, attempt in ending]
-        self._gate.deadline = monotonic() + AFTER_INTERRUPT
-        store = self._database.store("last act")
-        writer = Acknowledger(store, self._keeper, self._events, self._gate, lambda: None)
-        act = threading.Thread(target=writer.settle, args=(done,), name="qd last act", daemon=True)
-        act.start()
-        act.join(AFTER_INTERRUPT)
-        self._say_what_is_left()
-
-    def _abandoned(self, lease: Lease, attempt: Attempt) -> Done:
-        policy = self._policies[lease.job.queue]
-        return lease, abandoned(lease.job, attempt.abandoned(), policy.max_attempts, policy.backoff.backoff())
+        """Ends what stuck threads hold; the process must exit right after it."""
+        self._last_act.perform(self._database.store("last act"))
 
     # ------------------------------------------------------------------ what others ask
 
@@ -232,8 +209,10 @@ class Engine:
 
     def pulses(self) -> list[Pulse]:
         """The pulses of all loops that should be turning."""
-        services = [thread for thread in [*self._keeping, *self._serving, self._opening] if thread.alive()]
-        return [thread.pulse for thread in services] + [pulse for pool in self._pools for pulse in pool.pulses()]
+        services = [*self._keeping, *self._serving, self._opening]
+        return [pulse for each in services for pulse in each.watched()] + [
+            pulse for pool in self._pools for pulse in pool.pulses()
+        ]
 
     def ready(self) -> str | None:
         """None if it can claim, else the reason why not."""
@@ -307,13 +286,13 @@ class Engine:
         looker, wake = self._database.store("poller"), WakeSocket.try_bind()
         yield Poller(looker, queues, self._bell, self.config.poll, self._grow, wake, self._tender.looking)
 
-    def _returner(self) -> ServiceThread:
+    def _returner(self) -> Loop:
         """Its round lasts as long as an outage does, so each try to write keeps its pulse."""
         store, pulse = self._database.store("returner"), Pulse("returner", self._patience)
         turn = partial(pulse.beat, self._patience)
         acknowledger = Acknowledger(store, self._keeper, self._events, self._gate, turn)
         returner = Returner(self._batches, acknowledger, self._gate, store.close, self._shop.rest)
-        return ServiceThread(returner, self._events, self._patience, pulse=pulse)
+        return Loop(returner, self._events, self._patience, pulse=pulse)
 
     def _workers(self) -> list[Worker]:
         return [worker for pool in self._pools for worker in pool.all()]

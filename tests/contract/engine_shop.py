@@ -39,6 +39,20 @@ class Shop:
         self, *, gate: Gate | None = None, threads: int = 2, batch: Any = "auto", **queues: QueueConfig
     ) -> Engine:
         """Starts an engine that serves the given queues, the first the first."""
+        engine = self.make(gate=gate, threads=threads, batch=batch, **queues)
+        engine.start()
+        return engine
+
+    def make(
+        self,
+        *,
+        gate: Gate | None = None,
+        threads: int = 2,
+        batch: Any = "auto",
+        checked: bool = True,
+        **queues: QueueConfig,
+    ) -> Engine:
+        """The same engine, not started; its database was checked or, as where it doesn't answer, wasn't."""
         queues = queues or {"default": QUICK}
         config = Config(
             database=self.bench.config,
@@ -49,10 +63,10 @@ class Shop:
             shutdown=ShutdownConfig(grace=1.0),
         )
         database = self.bench.again(Events(self.bench.seen.append))
-        database.check()
+        if checked:
+            database.check()
         engine = Engine(config, self.registry, database, Events(self.bench.seen.append), gate)
         self.engines.append(engine)
-        engine.start()
         return engine
 
     def until_empty(self, within: float = 20.0) -> None:

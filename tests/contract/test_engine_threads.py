@@ -1,0 +1,91 @@
+"""The engine's threads on every store: one that ends by itself is a fault, one that can't be started is tried again."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from qd.daemon.engine import Engine
+from qd.daemon.engines import Engines, Setup
+from qd.daemon.watchdog import Proof
+from qd.events import Events
+from qd.pulse import Pulse
+from tests.contract.engine_shop import Shop
+from tests.support.waiting import wait_for
+
+
+class Scarcity:
+    """Threads of these names can't be started, as where the system has no room for more."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def start(self, thread: threading.Thread) -> None:
+        if any(thread.name.startswith(name) for name in self.names):
+            raise RuntimeError("can't start new thread")
+        self.real(thread)
+
+    real = staticmethod(threading.Thread.start)
+
+
+@pytest.fixture
+def scarce(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scarcity]:
+    scarcity = Scarcity()
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: scarcity.start(thread))
+    yield scarcity
+    scarcity.names.clear()
+
+
+def end(name: str) -> None:
+    """Ends the thread of this name, as no service should."""
+    (thread,) = (thread for thread in threading.enumerate() if thread.name == f"qd {name}")
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def pulses(engine: Engine) -> set[str]:
+    return {pulse.name for pulse in engine.pulses()}
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("service", ["poller", "maintenance", "opener", "timekeeper"])
+def test_a_service_whose_thread_has_ended_breaks_its_promise_at_once(shop: Shop, service: str) -> None:
+    engine = shop.start()
+    wait_for(lambda: service in pulses(engine), 10, "it to be watched")
+    proof = Proof(engine.pulses)
+    assert proof.worst() is None
+    end(service)
+    worst = wait_for(proof.worst, 10, "its end to be noticed")
+    assert worst.loop == service
+
+
+def test_a_service_that_was_told_to_end_is_watched_no_more(shop: Shop) -> None:
+    engine = shop.start()
+    engine.retire()
+    wait_for(engine.drained, 20, "its threads to end")
+    assert engine.pulses() == list[Pulse]()
+
+
+@pytest.mark.parametrize("name", ["qd timekeeper", "qd poller", "qd default-"])
+def test_an_engine_that_could_not_start_a_thread_ends_and_the_one_before_works_on(
+    shop: Shop, scarce: Scarcity, name: str
+) -> None:
+    old, new = shop.make(), shop.make()
+    made = iter([old, new])
+    engines = Engines(Events(), lambda *parts: next(made))
+    for engine in (old, new):
+        if engine is new:
+            scarce.names.add(name)
+            with pytest.raises(RuntimeError):
+                engines.start(Setup(engine.config, shop.registry, engine._database))
+        else:
+            engines.start(Setup(engine.config, shop.registry, engine._database))
+    scarce.names.clear()
+    wait_for(lambda: not (engines.prune(), engines.draining())[1], 20, "what had been started of it to end")
+    assert engines.current() is old and engines.ready() is None
+    shop.bench.add(5)
+    shop.until_empty()
