@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from qd.bench.plan import QUEUES
-from qd.clock import monotonic
+from qd.clock import monotonic, process_age
 from qd.identity import Identity
 from qd.store.protocol import ANNOUNCE_EVERY, DaemonRow, FullStore
 from qd.version import __version__
@@ -32,7 +32,7 @@ class Presence:
     def show(self) -> None:
         """Seen now; cheap where it was shown a moment ago."""
         if monotonic() >= self._due:
-            self._store.announce(self._row)
+            self._store.announce(self._row, process_age())
             self._due = monotonic() + ANNOUNCE_EVERY
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from qd.clock import monotonic
+from qd.clock import monotonic, process_age
 from qd.maintenance.service import Service
 from qd.store.protocol import ANNOUNCE_EVERY, DaemonRow, Store
 
@@ -64,7 +64,7 @@ class Announcer:
 
     def run_once(self) -> float:
         """Seen now."""
-        self._store.announce(self._row)
+        self._store.announce(self._row, process_age())
         return ANNOUNCE_EVERY
 
     def close(self) -> None:

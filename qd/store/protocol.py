@@ -152,8 +152,12 @@ class Store(Protocol):
         """Puts back missing or moved posts; how many. 0 where the store needs none."""
         ...
 
-    def announce(self, daemon: DaemonRow) -> None:
-        """Writes this daemon's row of qd_daemons, seen now; forgets daemons unseen for a day."""
+    def announce(self, daemon: DaemonRow, age: float = 0.0) -> None:
+        """Writes this daemon's row of qd_daemons, seen now; forgets daemons unseen for a day.
+
+        Args:
+            age: seconds since its process began; a reload makes another row, and no younger daemon.
+        """
         ...
 
     def withdraw(self, daemon_id: str) -> None:

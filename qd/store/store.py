@@ -139,10 +139,10 @@ class SqlStore(AdminVerbs):
             return 0
         return self._session.transaction(lambda cursor: ensure_posts(cursor, queues))
 
-    def announce(self, daemon: DaemonRow) -> None:
+    def announce(self, daemon: DaemonRow, age: float = 0.0) -> None:
         """See Store."""
         dialect = self._session.dialect
-        self._session.transaction(lambda cursor: tending.announce(cursor, dialect, daemon))
+        self._session.transaction(lambda cursor: tending.announce(cursor, dialect, daemon, age))
         for gone in self._session.read(lambda cursor: tending.forgotten(cursor, dialect)):
             self.withdraw(gone)
 

@@ -24,14 +24,14 @@ _SIGN = {
 }
 
 
-def announce(cursor: Cursor, dialect: Dialect, daemon: DaemonRow) -> None:
-    """Writes a daemon's row, seen now."""
+def announce(cursor: Cursor, dialect: Dialect, daemon: DaemonRow, age: float) -> None:
+    """Writes a daemon's row, seen now; its process is that many seconds old."""
     cursor.execute(
         "INSERT INTO qd_daemons (id, host, pid, version, queues, types, started_at, seen_at) "
-        f"VALUES (%s, %s, %s, %s, %s, %s, {dialect.now}, {dialect.now}) {_SIGN[dialect.name]}",
+        f"VALUES (%s, %s, %s, %s, %s, %s, {dialect.after}, {dialect.now}) {_SIGN[dialect.name]}",
         (
             daemon.id, daemon.host, daemon.pid, daemon.version,
-            json.dumps(daemon.queues), json.dumps(daemon.types),
+            json.dumps(daemon.queues), json.dumps(daemon.types), dialect.span(-age),
         ),
     )  # fmt: skip
 

@@ -68,6 +68,20 @@ def test_a_new_queue_is_served_and_counted_from_zero(qd: Qd) -> None:
     assert daemon.stop() == 0
 
 
+def test_a_daemon_is_no_younger_for_a_reload(qd: Qd) -> None:
+    daemon = qd.start()
+    look = (
+        "SELECT id, UNIX_TIMESTAMP(started_at), UNIX_TIMESTAMP(seen_at) FROM qd_daemons ORDER BY seen_at DESC LIMIT 1"
+    )
+    ((first, since, _),) = wait_for(lambda: qd.sql(look), 10, "the daemon to be known")
+    qd.write(queues={"default": {**ONE, "max_attempts": 7}})
+    applied(daemon)
+    ((_, again, now),) = wait_for(
+        lambda: [row for row in qd.sql(look) if row[0] != first], 10, "what came after the reload"
+    )
+    assert abs(again - since) < (now - since) / 2, "it would be as old as its row"
+
+
 @pytest.mark.parametrize(
     "broken", ["queues: [", "queues: {default: {lease: 1s}}\n", "", "queues: {x: {}}\nworkers: 7\n"]
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from qd.outcome import Action
 from qd.store.protocol import DaemonRow, QueueDepth
 from tests.contract.bench import Bench, ended
@@ -116,6 +118,13 @@ def test_a_daemon_is_shown_while_it_is_seen_and_forgotten_after_a_day(bench: Ben
     assert bench.sql("SELECT id FROM qd_daemons") == [("one",)]
     bench.store.withdraw("one")
     assert bench.store.daemons() == []
+
+
+def test_a_daemons_start_is_that_of_its_process(bench: Bench) -> None:
+    bench.store.announce(DaemonRow("one", "h", 1, "1", (), ()), 3 * 3600.0)
+    (row,) = bench.store.daemons()
+    assert row.started_at is not None and row.seen_at is not None
+    assert (row.seen_at - row.started_at).total_seconds() == pytest.approx(3 * 3600, abs=0.01)
 
 
 def test_a_daemons_start_is_kept_by_its_later_signs_of_life(bench: Bench) -> None:
