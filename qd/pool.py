@@ -35,12 +35,19 @@ class WorkerPool:
         self.config, self.label = config, config.label
         self._open_store, self._shop = open_store, shop
         self._lock = threading.Lock()
+        self._open = False
         self._workers: list[Worker] = []
         self._stuck: list[Worker] = []
 
     def start(self) -> None:
-        """Starts the least number of threads."""
-        for _ in range(self.config.least):
+        """Starts the least number of threads, as far as they aren't there."""
+        self._open = True
+        self._fill()
+
+    def _fill(self) -> None:
+        with self._lock:
+            missing = self.config.least - len(self._workers)
+        for _ in range(missing):
             self._add()
 
     def grow(self) -> None:
@@ -49,8 +56,8 @@ class WorkerPool:
             self._add()
 
     def tend(self) -> None:
-        """Forgets threads that have ended, replaces those that shouldn't have and those that are
-        stuck but for which there was no room before, lets spare ones go."""
+        """Forgets threads that have ended, replaces those that shouldn't have and those that are stuck but
+        for which there was no room before, starts those that couldn't be started, lets spare ones go."""
         with self._lock:
             self._stuck = [worker for worker in self._stuck if worker.thread.is_alive()]
             gone = [worker for worker in self._workers if not worker.thread.is_alive()]
@@ -62,6 +69,8 @@ class WorkerPool:
                     Problem(f"worker {worker.name}", "its thread has ended; another takes its place")
                 )
                 self._add()
+        if self._open and not self._ending():
+            self._fill()
         self._replace_stuck()
         for worker in spare:
             if worker.state == "idle" and monotonic() - worker.idle_since > SPARE_FOR:
@@ -122,9 +131,12 @@ class WorkerPool:
 
     def _may_be_gone(self, worker: Worker) -> bool:
         """A thread that ended while it was meant to: only then is its silence no fault."""
+        return (worker.dismissed or self._ending()) and not worker.thread.is_alive()
+
+    def _ending(self) -> bool:
+        """Whether threads end by themselves now, or once they find nothing."""
         gate = self._shop.gate
-        meant = worker.dismissed or gate.closed or gate.spent or gate.leave_when_empty
-        return meant and not worker.thread.is_alive()
+        return gate.closed or gate.spent or gate.leave_when_empty
 
     def _add(self) -> None:
         """One more thread, unless there are as many as there may be: who looked may have looked too early."""
@@ -133,5 +145,5 @@ class WorkerPool:
                 return
             name = f"{self.label}-{next(_serial)}"
             worker = Worker(name, self.config, self._open_store(f"worker {name}"), self._shop)
-            self._workers.append(worker)
-            worker.start()  # within the lock: who sees it in the list must find it alive
+            worker.start()
+            self._workers.append(worker)  # within the lock that it was started in: who sees it finds it alive

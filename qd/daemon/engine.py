@@ -124,12 +124,12 @@ class Engine:
         for thread in self._keeping:
             thread.start()
         if self._database.info().claim_path is not None and self._database.up():
-            self._opener.opened = True  # checked a moment ago, on the main thread
             self._open()
+            self._opener.opened = True  # checked a moment ago, on the main thread
         self._opening.start()
 
     def _open(self) -> None:
-        """The database is as it should be: let work begin."""
+        """The database is as it should be: let work begin. If it raises, it goes on where it was, called again."""
         with self._lock:
             if self._gate.closed:
                 return

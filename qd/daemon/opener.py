@@ -27,7 +27,7 @@ class Opener:
     """A `Service`.
 
     Args:
-        begin: called once, when the database is as it should be.
+        begin: called when the database is as it should be, until it has been through once.
 
     Attributes:
         opened: work has begun.
@@ -73,8 +73,12 @@ class Opener:
     def _check(self) -> None:
         self.reason = self.reason or "waiting for database"
         self._database.check()
+        try:
+            self._begin()
+        except Exception as error:  # a thread that can't be started: said by ours, and tried again
+            self.reason = f"work can't begin: {error}"
+            raise
         self.opened = True
-        self._begin()
 
     def _look_again(self) -> None:
         state = self._database.schema()

@@ -89,3 +89,33 @@ def test_an_engine_that_could_not_start_a_thread_ends_and_the_one_before_works_o
     assert engines.current() is old and engines.ready() is None
     shop.bench.add(5)
     shop.until_empty()
+
+
+@pytest.mark.parametrize("name", ["qd maintenance", "qd poller", "qd default-", "qd sampler"])
+def test_work_begins_whole_as_soon_as_its_threads_can_be_started(shop: Shop, scarce: Scarcity, name: str) -> None:
+    engine = shop.make(checked=False, threads=3)
+    engine._database.up = lambda: False  # type: ignore[method-assign]  # so that the opener begins the work
+    scarce.names.add(name)
+    engine.start()
+    del engine._database.up
+    wait_for(lambda: "can't start new thread" in (engine.ready() or ""), 20, "the reason to be known")
+    scarce.names.clear()
+    wait_for(lambda: engine.ready() is None, 20, "it to be ready")
+    assert engine.queue_workers() == {"default": 3}
+    assert pulses(engine) >= {"poller", "maintenance", "sampler"}
+    shop.bench.add(5)
+    shop.until_empty()
+
+
+def test_a_thread_that_ended_and_could_not_be_replaced_is_once_it_can_be(shop: Shop, scarce: Scarcity) -> None:
+    engine = shop.start(threads=2)
+    (pool,) = engine._pools
+    gone = pool.all()[0]
+    scarce.names.add("qd default-")
+    gone.thread = threading.Thread()
+    with pytest.raises(RuntimeError):
+        pool.tend()
+    assert engine.queue_workers() == {"default": 1}
+    scarce.names.clear()
+    pool.tend()
+    assert engine.queue_workers() == {"default": 2}
