@@ -125,7 +125,9 @@ class WorkerPool:
         return f"worker {self.label}: {lasting[0]}" if lasting and all(lasting) else None
 
     def serving(self) -> int:
-        """How many threads take jobs: neither those that are stuck nor those that were let go."""
+        """How many threads take jobs: neither those that are stuck or were let go, nor any once none is to claim."""
+        if self._shop.gate.closed:
+            return 0
         with self._lock:
             return sum(worker.thread.is_alive() and not worker.dismissed for worker in self._workers)
 

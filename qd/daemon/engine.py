@@ -115,6 +115,7 @@ class Engine:
         ]
         self._timekeeper.rest.wake, self._shop.rest.wake = (thread.hurry for thread in self._keeping[1:])
         self._serving = [Loop(service, events, self._patience) for service in self._services()]
+        self._counting = Loop(self.sampler, events, self._patience)
         self._opening = Loop(self._opener, events, self._patience)
 
     # ------------------------------------------------------------------ life
@@ -137,9 +138,15 @@ class Engine:
                 thread.start()
             for pool in self._pools:
                 pool.start()
+            self._counting.start()
+
+    def hand_over(self) -> None:
+        """Retires, since another engine serves and is asked what the rows are."""
+        self.retire()
+        self._counting.stop()
 
     def retire(self) -> None:
-        """Nothing is claimed from now on; running jobs go on to their end. `drained` sees to the rest."""
+        """Nothing is claimed from now on; running jobs go on to their end, and the rows are counted until then."""
         with self._lock:
             self._gate.close()
         self._bell.close()
@@ -160,7 +167,8 @@ class Engine:
         self._timekeeper.stop()
         self._join_workers(self._end + AFTER_INTERRUPT)
         closing = min(self._end, monotonic()) + AFTER_INTERRUPT + TO_CLOSE
-        for thread in [self._opening, *self._serving]:
+        self._counting.stop()
+        for thread in [self._opening, *self._serving, self._counting]:
             thread.join(closing - monotonic())
         for thread in reversed(self._keeping):  # the keeper last: the others may still write ends
             thread.stop()
@@ -174,14 +182,15 @@ class Engine:
         self._gate.deadline = self._end + AFTER_INTERRUPT
 
     def drained(self) -> bool:
-        """After retire or stop: whether all of its threads have ended."""
+        """After retire or stop: whether all of its threads have ended; once its jobs have, it ends them."""
         if not self._gate.closed or self._working():
             return False
+        self._counting.stop()
         for thread in reversed(self._keeping):  # the keeper last: the others may still write ends
             thread.stop()
             if not thread.join(0):
                 return False
-        return all(thread.join(0) for thread in [*self._serving, self._opening])
+        return all(thread.join(0) for thread in [*self._serving, self._counting, self._opening])
 
     def child_problem(self) -> str | None:
         """Why no child process can be started for workers that need one; None: they can, or none does."""
@@ -209,7 +218,7 @@ class Engine:
 
     def pulses(self) -> list[Pulse]:
         """The pulses of all loops that should be turning."""
-        services = [*self._keeping, *self._serving, self._opening]
+        services = [*self._keeping, *self._serving, self._counting, self._opening]
         return [pulse for each in services for pulse in each.watched()] + [
             pulse for pool in self._pools for pulse in pool.pulses()
         ]
@@ -282,7 +291,6 @@ class Engine:
             self._tender,
         ]
         yield Duties(duties, store.close)
-        yield self.sampler
         looker, wake = self._database.store("poller"), WakeSocket.try_bind()
         yield Poller(looker, queues, self._bell, self.config.poll, self._grow, wake, self._tender.looking)
 

@@ -73,7 +73,7 @@ class Engines:
         old, self._current = self._current, fresh
         if old is not None:
             self._retired = (*self._retired, old)
-            old.retire()
+            old.hand_over()
 
     def prune(self) -> None:
         """Forgets the retired ones that have ended."""

@@ -111,3 +111,32 @@ def test_a_stuck_thread_that_there_was_no_room_to_replace_is_replaced_once_there
     shop.doors[first].set()
     wait_for(lambda: bench.row(first, "lane") != (1,), 10, "the first to end")
     wait_for(lambda: len(bench.events(WorkerReplaced)) == 2, 20, "the second to be replaced")
+
+
+def test_while_the_last_job_drains_the_rows_are_counted_and_no_thread_serves_its_queue(shop: Shop) -> None:
+    bench = shop.bench
+    bench.add(type="hold")
+    engine = shop.start()
+    wait_for(lambda: shop.ran, 10, "it to run")
+    stop = threading.Thread(target=engine.stop, args=(monotonic() + 30,))
+    stop.start()
+    wait_for(lambda: engine.ready() == "stopping", 10, "the drain")
+    assert engine.queue_workers() == {"default": 0}
+    bench.add(3)
+    wait_for(lambda: sum(row.ready for row in engine.sampler.snapshot().rows) == 3, 20, "a count of what waits now")
+    assert "sampler" in {pulse.name for pulse in engine.pulses()} and stop.is_alive()
+    shop.go.set()
+    stop.join(20)
+    assert not stop.is_alive() and engine.drained()
+
+
+def test_who_has_handed_over_counts_no_more_while_its_last_job_drains(shop: Shop) -> None:
+    bench = shop.bench
+    bench.add(type="hold")
+    engine = shop.start()
+    wait_for(lambda: shop.ran, 10, "it to run")
+    engine.hand_over()
+    wait_for(lambda: not engine._counting.alive(), 20, "its sampler to end")
+    assert engine.running() == 1 and "sampler" not in {pulse.name for pulse in engine.pulses()}
+    shop.go.set()
+    wait_for(engine.drained, 20, "its other threads to end")

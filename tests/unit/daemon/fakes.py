@@ -42,6 +42,9 @@ class FakeEngine:
         self.retired = True
         self.did.append("retire")
 
+    def hand_over(self) -> None:
+        self.retire()
+
     def stop(self, deadline: float) -> None:
         self.did.append("stop")
         self.end = min(self.end, deadline)

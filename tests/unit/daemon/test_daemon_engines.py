@@ -31,7 +31,7 @@ def test_the_new_engine_is_started_before_the_old_one_is_retired(engines: Engine
     order: list[str] = []
     old = engines.current()
     assert old is not None
-    old.retire = lambda: order.append(f"old retired, {len(made)} new started")  # type: ignore[method-assign]
+    old.hand_over = lambda: order.append(f"old retired, {len(made)} new started")  # type: ignore[method-assign]
     engines.start(setup_of(Config()))
     assert order == ["old retired, 1 new started"] and made[0].did == ["start"]
 
