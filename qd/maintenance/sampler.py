@@ -3,40 +3,29 @@
 However many ask for the metrics page, the rows are counted by this one service, in one statement, and
 so rarely that counting costs at most 2 % of the time. Owns the snapshot that the depth gauges show: as
 large as the configuration, however many queues the rows name.
-May import: store protocol, metrics (for the snapshot's type) and the pure modules.
+May import: reach, store protocol, metrics (for the snapshot's type) and the pure modules.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from qd.clock import monotonic
-from qd.errors import NotFound, StoreError
+from qd.errors import StoreError
 from qd.events import Events, Problem
+from qd.maintenance.reach import Reachable, reach
 from qd.metrics.catalogue import OTHER
 from qd.metrics.depths import DepthSnapshot, by_queue
 from qd.store.protocol import Count, DaemonRow
-
-SHARE = 50
-"""An interval is at least this many times what a count costs: 2 % of the time."""
-
-BELIEVED = 3
-"""A count that took more than this many times what the other of the last two took is believed so far only."""
+from qd.stretch import SHARE, StretchedPeriod
 
 FIRST_STRETCH = 60.0
 """Seconds that the first count, which may have met cold caches, can stretch the interval to."""
-
-SLOW = 0.5
-"""Seconds after which a failed count is asked whether the tables are out of reach or the count too dear; the
-least time limit is longer."""
-
-NO_JOB = 0
-"""An id that no row has."""
 
 SAY_AGAIN = 600.0
 """Seconds between two warnings about the same thing."""
@@ -48,7 +37,7 @@ NAMED = 3
 """Queues that a warning names."""
 
 
-class Counts(Protocol):
+class Counts(Reachable, Protocol):
     """What the sampler asks of a store; every store offers it."""
 
     def count(self, known: Collection[str]) -> Count:
@@ -57,14 +46,6 @@ class Counts(Protocol):
 
     def daemons(self) -> list[DaemonRow]:
         """Who runs."""
-        ...
-
-    def job(self, job_id: int) -> object:
-        """Raises NotFound: an answer that costs nothing, and waits as a count does where the table is locked."""
-        ...
-
-    def failed(self, job_id: int) -> object:
-        """The same of the dead letters."""
         ...
 
     def close(self) -> None:
@@ -94,8 +75,8 @@ class Sampler:
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._store, self._events, self._clock = store, events, clock
-        self._refresh, self._known = refresh, tuple(queues)
-        self._costs: deque[float] = deque(maxlen=2)
+        self._known = tuple(queues)
+        self._period = StretchedPeriod(refresh, FIRST_STRETCH)
         self._snapshot = DepthSnapshot(interval=refresh)
         self._quiet: dict[str, float] = {}
         self._served: frozenset[str] = frozenset()
@@ -117,7 +98,7 @@ class Sampler:
         except StoreError as error:
             return self._too_dear(self._clock() - begun, error)
         rows = by_queue(found.depths, (*self._known, OTHER))
-        interval = self._interval(self._clock() - begun)
+        interval = self._period.after(self._clock() - begun)
         # The age counts from before the count: never younger than the rows were.
         self._snapshot = DepthSnapshot(tuple(rows.values()), interval, stamp=time.time(), taken=begun)
         if rows[OTHER].jobs:
@@ -129,39 +110,16 @@ class Sampler:
         """Closes the connection."""
         self._store.close()
 
-    def _interval(self, cost: float) -> float:
-        """The wait that keeps the cost at 2 %, by the dearer of the last two counts, within reason.
-
-        By the cheaper one it would come to more than 2 % wherever counts vary. But one that is dear
-        alone says little: the server stood still, or this process did. Were it believed whole, the
-        gauges would stay away long after the trouble.
-        """
-        first = not self._costs
-        self._costs.append(cost)
-        stretched = SHARE * min(max(self._costs), BELIEVED * min(self._costs))
-        if first:
-            stretched = min(stretched, FIRST_STRETCH)
-        return max(self._refresh, stretched)
-
     def _too_dear(self, spent: float, error: StoreError) -> float:
         """Tells tables that are out of reach (raises) from a count that its time limit ended (a longer wait).
 
         The interval that is shown stays as it was, so that the old numbers vanish in time.
         """
-        if spent < SLOW:
-            raise error
-        self._reach()
-        wait = self._interval(spent)
+        wait = self._period.given_up(spent, error, partial(reach, self._store))
         text = f"counting the rows was given up after {spent:.1f} s ({error}); the depth metrics are missing"
         if self._due("dear"):
             self._say("dear", text)
         return wait
-
-    def _reach(self) -> None:
-        """Raises if the server is away, or a table locked as a whole: waiting for either costs it nothing."""
-        for find in (self._store.job, self._store.failed):
-            with suppress(NotFound):
-                find(NO_JOB)
 
     def _warn_of_strangers(self, found: Count) -> float:
         """Says that jobs wait where no daemon serves them: mostly a typo at the enqueue.

@@ -1,4 +1,4 @@
-"""The stale sweep: takes back jobs whose owner is gone. May import: store protocol, config, pure modules.
+"""The stale sweep: takes back jobs whose owner is gone. May import: reach, store protocol, config, pure modules.
 
 A row is taken back only if the same (id, token, lease end) was stale, and locked by nobody, at two looks
 far enough apart, with no trouble at the database between: whoever wakes first after a stall, or after a
@@ -10,13 +10,17 @@ renew, and an idle daemon would see no trouble. So at each look it writes someth
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Protocol
 
 from qd.clock import monotonic
 from qd.config.model import QueueConfig
-from qd.errors import DataRefused
+from qd.errors import DataRefused, StoreError
 from qd.events import Events, JobDeadLettered, Problem, StaleReclaimed
+from qd.maintenance.reach import Reachable, reach
 from qd.outcome import Reason, Verdict
 from qd.store.protocol import StaleRow, Store
+from qd.stretch import StretchedPeriod
 
 ROWS_A_ROUND = 200
 """Rows looked at in one round; more are found in the next."""
@@ -28,8 +32,12 @@ costs a lock wait, and the thread has other duties. The rest comes in the next r
 STALLED = 1.0
 """Seconds that the write beside a look may take; where it is slower, others' renewals may have waited too."""
 
-SWEEP_SHARE = 0.02
-"""Share of the time that the sweep's look may take: its lane can't be kept flat."""
+FIRST_STRETCH = 60.0
+"""Seconds that the first look, which may have opened the connection, can put off the second."""
+
+
+class Sweepable(Reachable, Store, Protocol):
+    """What the sweep asks of a store; every store offers it."""
 
 
 class StaleSweep:
@@ -47,7 +55,7 @@ class StaleSweep:
 
     def __init__(
         self,
-        store: Store,
+        store: Sweepable,
         policies: Mapping[str, QueueConfig],
         events: Events,
         troubled_at: Callable[[], float],
@@ -58,24 +66,30 @@ class StaleSweep:
         self._write, self._clock = write, clock
         self._seen: dict[StaleRow, float] = {}
         self._failing: set[StaleRow] = set()
-        self._pace = max(0.5, min(policy.lease for policy in policies.values()) / 6)
+        pace = max(0.5, min(policy.lease for policy in policies.values()) / 6)
+        self._period = StretchedPeriod(pace, FIRST_STRETCH)  # its lane can't be kept flat
 
     def run_once(self) -> float:
         """One look, and what was stale long enough is taken back; seconds until the next.
 
         Raises:
-            Exception: something failed, so all that was seen counts as not seen yet.
+            Exception: something failed, so all that was seen counts as not seen yet. A look that is merely too dear
+                for its time limit raises nothing: it is made more rarely.
         """
         started = self._clock()
-        rows = self._store.stale(list(self._policies), ROWS_A_ROUND)
-        cost = self._clock() - started
+        try:
+            rows = self._store.stale(list(self._policies), ROWS_A_ROUND)
+        except StoreError as error:
+            self._seen.clear()
+            return self._period.given_up(self._clock() - started, error, partial(reach, self._store))
+        wait = self._period.after(self._clock() - started)
         try:
             self._see(rows)
             self._take_back_due()
         except Exception:  # whatever kept us from writing may have kept the owners from it
             self._seen.clear()
             raise
-        return max(self._pace, cost / SWEEP_SHARE)
+        return wait
 
     def _see(self, rows: Sequence[StaleRow]) -> None:
         """Takes in one look; what it saw counts from the moment at which writes are known to pass."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from qd.maintenance.sampler import SHARE
+from qd.stretch import SHARE
 from tests.acceptance.scrapes import Scrapers
 from tests.support.daemon import Daemon, Qd
 from tests.support.mariadb import MariaDB

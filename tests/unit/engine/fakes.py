@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 
 from qd.clock import monotonic
+from qd.errors import NotFound
 from qd.events import Event, Events
 from qd.job import ClaimedJob
 from qd.outcome import Settlement, Verdict
@@ -63,7 +64,13 @@ class FakeStore:
         self.looks: list[bool] = []
         self.hits: dict[str, dict[int, Spot]] = {}
         self.settled: list[Sequence[Settlement]] = []
+        self.unreachable: Exception | None = None
         self.closed = False
+
+    def job(self, job_id: int) -> None:
+        raise self.unreachable or NotFound(f"no job {job_id}")
+
+    failed = job
 
     def renew(self, leases: Sequence[HeldLease]) -> list[Renewal]:
         return [self.renewals(lease) for lease in leases]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 
+import pytest
+
 from qd.backoff import Backoff
-from qd.errors import ConnectionLost
+from qd.errors import ConnectionLost, LockWait, StoreError, TransactionFailed
 from qd.events import Problem
 from qd.maintenance.duties import Duties
 from qd.maintenance.service import ServiceThread
@@ -118,13 +120,70 @@ def test_a_database_that_is_away_at_the_end_is_no_bug() -> None:
     assert thread.join(5) and service.closed and heard == []
 
 
+class Dear(Rounds):
+    """A duty whose failures take seconds of a clock that is moved by hand."""
+
+    def __init__(self, takes: float, *raised: Exception) -> None:
+        super().__init__(*raised)
+        self.takes, self.now = takes, 1000.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def run_once(self) -> float:
+        self.now += self.takes if self.raised else 0.0
+        return super().run_once()
+
+
 def test_a_duty_that_fails_does_not_cost_the_others_theirs() -> None:
-    first, second = Rounds(ConnectionLost("away")), Rounds()
+    first, second = Rounds(*[ConnectionLost("away")] * 1_000_000), Rounds()
     duties = Duties([first, second], lambda: None)
-    with contextlib.suppress(ConnectionLost):
+
+    def done() -> int:
+        with contextlib.suppress(ConnectionLost):
+            duties.run_once()
+        return second.done
+
+    wait_for(lambda: done() > 3, 10, "the other duty to have its turns")
+    first.raised.clear()
+    wait_for(lambda: done() and first.done, 5, "the failed duty to have its turn")
+
+
+def test_a_turn_is_one_duty_so_that_it_lasts_no_longer_than_its_statements_may() -> None:
+    services = [Rounds(), Rounds(), Rounds()]
+    duties = Duties(services, lambda: None)
+    duties.run_once()
+    assert sum(service.done for service in services) == 1
+    duties.run_once()
+    duties.run_once()
+    assert [service.done for service in services] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("takes", "wait"), [(0.7, 30.0), (0.55, 27.5), (16.0, 30.0)])
+def test_a_duty_that_fails_late_waits_in_proportion_up_to_half_a_minute(takes: float, wait: float) -> None:
+    duty = Dear(takes, *[TransactionFailed("max_statement_time exceeded", 1969)] * 2)
+    duties = Duties([duty], lambda: None, duty.clock)
+    with pytest.raises(TransactionFailed):
         duties.run_once()
-    assert second.done == 1
-    wait_for(lambda: duties.run_once() and first.done, 5, "the failed duty to have its turn")
+    assert duties.run_once() == pytest.approx(wait) and len(duty.raised) == 1
+    duty.now += wait
+    with pytest.raises(TransactionFailed):
+        duties.run_once()
+
+
+@pytest.mark.parametrize(
+    ("takes", "error"),
+    [(16.0, LockWait("a lock", 1205)), (20.0, ConnectionLost("cut", 2013)), (0.01, TransactionFailed("dead", 1213))],
+)
+def test_a_duty_that_waited_for_a_lock_or_a_server_or_failed_at_once_has_its_turn_again_soon(
+    takes: float, error: StoreError
+) -> None:
+    duty = Dear(takes, error)
+    duties = Duties([duty], lambda: None, duty.clock)
+    with pytest.raises(StoreError):
+        duties.run_once()
+    duties.run_once()
+    assert duty.done == 1
 
 
 def test_a_broken_promise_is_overdue_until_the_next_beat() -> None:

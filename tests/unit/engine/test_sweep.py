@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
@@ -11,7 +11,7 @@ import pytest
 
 from qd.clock import monotonic
 from qd.config.model import QueueConfig
-from qd.errors import DataRefused, LockWait, StoreError, UnknownError
+from qd.errors import ConnectionLost, DataRefused, LockWait, StoreError, TransactionFailed, UnknownError
 from qd.events import JobDeadLettered, Problem, StaleReclaimed
 from qd.lease import LeaseKeeper
 from qd.maintenance.sweep import StaleSweep
@@ -171,3 +171,57 @@ def test_a_row_that_can_not_be_taken_back_holds_up_no_other(error: StoreError, s
     with suppress(UnknownError):
         bench.sweep.run_once()
     assert len(bench.heard.of(Problem)) == said
+
+
+class DearLooks:
+    """Looks that take so many of the clock's seconds, and then fail or not."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.clock, self.look = Commits(bench), bench.store.stale
+        self.take, self.error = 0.001, cast("StoreError | None", None)
+        bench.store.stale = self.stale  # type: ignore[method-assign]
+        bench.sweep.run_once()
+
+    def stale(self, queues: Sequence[str], limit: int) -> list[StaleRow]:
+        self.clock.now += self.take
+        if self.error is not None:
+            raise self.error
+        return self.look(queues, limit)
+
+
+TOO_DEAR = TransactionFailed("max_statement_time exceeded", 1969)
+
+
+@pytest.mark.parametrize("error", [TOO_DEAR, None], ids=["that its time limit ends", "that succeeds"])
+def test_a_dear_look_is_made_so_rarely_that_it_takes_2_percent_of_the_time(error: StoreError | None) -> None:
+    bench = Bench()
+    looks = DearLooks(bench)
+    looks.take, looks.error = 4.0, error
+    bench.sweep.run_once()
+    assert [bench.sweep.run_once() for _ in range(3)] == pytest.approx([200.0] * 3)
+
+
+@pytest.mark.parametrize("error", [TOO_DEAR, ConnectionLost("cut", 2013)], ids=["locked", "lost"])
+def test_after_tables_were_out_of_reach_looks_are_quick_again(error: StoreError) -> None:
+    bench = Bench()
+    looks = DearLooks(bench)
+    bench.store.unreachable = LockWait("no lock within 16 s", 1205)
+    looks.take, looks.error = 16.0, error
+    for _ in range(3):
+        with pytest.raises(StoreError):
+            bench.sweep.run_once()
+    looks.take, looks.error = 0.001, None
+    assert bench.sweep.run_once() <= 1.0
+
+
+def test_a_look_that_was_too_dear_has_seen_nothing() -> None:
+    """While it ran the owners may have been kept from renewing."""
+    bench = Bench()
+    looks = DearLooks(bench)
+    bench.store.stale_rows = [ROW]
+    bench.sweep.run_once()
+    looks.take, looks.error = 4.0, TOO_DEAR
+    bench.sweep.run_once()
+    looks.take, looks.error = 0.001, None
+    bench.sweep.run_once()
+    assert bench.store.reclaims == []

@@ -12,10 +12,11 @@ from qd.clock import monotonic
 from qd.config.model import DatabaseConfig
 from qd.errors import ConnectionLost, LockWait, NotFound, StoreError, TransactionFailed
 from qd.events import Event, Events, Problem
-from qd.maintenance.sampler import SLOW, Sampler
+from qd.maintenance.sampler import Sampler
 from qd.maintenance.service import ServiceThread
 from qd.store.mysql.limits import Limits
 from qd.store.protocol import Count, DaemonRow, QueueDepth
+from qd.stretch import SLOW
 from tests.support.waiting import wait_for
 
 TIMED_OUT = ConnectionLost("no answer within 20 s", 2013, timed_out=True)
