@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from qd.clock import monotonic
-from qd.errors import UnknownError
+from qd.errors import SetupWrong, UnknownError
 from qd.store.dialect import SQLITE, Cursor
 from qd.store.outage import OutageRecord
 from qd.store.sqlite.errors import sort
@@ -73,14 +73,15 @@ class SqliteSession:
 
     Args:
         name: in messages.
-        path: of the file; its folder is made.
+        path: of the file.
         timeout: seconds for one transaction's wait and for each of its statements.
+        make: the file and its folder, where they aren't there. Who only looks, or enqueues, makes neither.
     """
 
     dialect = SQLITE
 
-    def __init__(self, name: str, path: str, timeout: float, record: OutageRecord) -> None:
-        self.name, self._path, self._timeout, self._record = name, path, timeout, record
+    def __init__(self, name: str, path: str, timeout: float, record: OutageRecord, *, make: bool = False) -> None:
+        self.name, self._path, self._timeout, self._record, self._make = name, path, timeout, record, make
         self._connection: sqlite3.Connection | None = None
         self._pid = 0
         self.urgent = False
@@ -150,10 +151,15 @@ class SqliteSession:
         return self._connection
 
     def _open(self) -> sqlite3.Connection:
-        Path(self._path).absolute().parent.mkdir(parents=True, exist_ok=True)
+        file = Path(self._path).absolute()
+        if self._make:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        elif not file.exists():
+            raise SetupWrong(f"there is no file {self._path}: run `qd migrate`")
         connection = sqlite3.connect(
-            self._path, timeout=self._timeout, isolation_level=None, check_same_thread=False, cached_statements=256
-        )
+            f"{file.as_uri()}?mode={'rwc' if self._make else 'rw'}", uri=True, timeout=self._timeout,
+            isolation_level=None, check_same_thread=False, cached_statements=256,
+        )  # fmt: skip
         self._deadline = monotonic() + self._timeout
         connection.set_progress_handler(self._late, STEPS)
         connection.execute("PRAGMA journal_mode = WAL")
