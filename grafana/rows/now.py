@@ -70,10 +70,12 @@ PANELS = (
     ),
     stat(
         "Daemons",
-        "Daemons whose page Prometheus could read, and those whose it couldn't: down, or out of its reach; red from 1.",
+        "Daemons whose page Prometheus could read, and those whose it couldn't: down, or out of its reach. "
+        "Can't claim: they answer, but claim no job; /readyz says why. Both red from 1.",
         Query(f"sum({UP})", "up"),
         Query(f"count({UP}) - sum({UP})", "down"),
-        overrides=[override("byName", "down", thresholds=steps((1, BAD)))],
+        Query(own("qd_daemon_state", 'state="unready"'), "can't claim"),
+        overrides=[override("byName", name, thresholds=steps((1, BAD))) for name in ("down", "can't claim")],
     ),
     stat(
         "Database",

@@ -17,6 +17,7 @@ OUTCOMES = tuple(kind.value for kind in OutcomeKind)
 REASONS = tuple(reason.value for reason in Reason)
 STATES = ("ready", "delayed", "reserved", "stale", "failed")
 WORKER_STATES = ("idle", "busy", "backoff")
+DAEMON_STATES = ("ready", "unready", "stopping")
 RENEWALS = ("ok", "lost", "error")
 ERROR_KINDS = ("lost", "timeout", "deadlock", "lock_wait", "read_only", "refused", "other")
 
@@ -96,6 +97,10 @@ CLAIM_DURATION = Spec(
 EXTENSIONS = Spec("qd_lease_extensions_total", "counter", ("result",), "Lease renewals, one for each lease, by result")
 WORKERS = Spec("qd_workers", "gauge", ("worker", "state"), "Threads of a worker by what they do")
 QUEUE_WORKERS = Spec("qd_queue_workers", "gauge", ("queue",), "Threads that serve the queue")
+DAEMON_STATE = Spec(
+    "qd_daemon_state", "gauge", ("state",),
+    "1 at what the daemon is, as /readyz says: ready, unready (it can't claim) or stopping",
+)  # fmt: skip
 DATABASE_UP = Spec("qd_database_up", "gauge", (), "1 while the database answers")
 DATABASE_ERRORS = Spec("qd_database_errors_total", "counter", ("kind",), "Errors of the database by kind")
 RECONNECTS = Spec("qd_database_reconnects_total", "counter", (), "Connections that were opened again")
@@ -115,8 +120,8 @@ BUILD_INFO = Spec(
 CATALOGUE: tuple[Spec, ...] = (
     QUEUE_JOBS, OLDEST_READY, PAUSED, LAST_REFRESH, REFRESH_INTERVAL,
     CLAIMED, JOB_ATTEMPTS, DEAD_LETTERED, RECLAIMED, DURATION, WAIT, ATTEMPTS_PER_JOB, CLAIM_DURATION,
-    EXTENSIONS, WORKERS, QUEUE_WORKERS, DATABASE_UP, DATABASE_ERRORS, RECONNECTS, STATEMENTS, COMMITS,
-    OLDEST_RUNNING,
+    EXTENSIONS, WORKERS, QUEUE_WORKERS, DAEMON_STATE, DATABASE_UP, DATABASE_ERRORS, RECONNECTS, STATEMENTS,
+    COMMITS, OLDEST_RUNNING,
     RELOAD_OK, BUILD_INFO,
 )  # fmt: skip
 """All of them, in the order of the page."""

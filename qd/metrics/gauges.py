@@ -15,6 +15,8 @@ from prometheus_client.registry import Collector
 
 from qd.metrics.catalogue import (
     BUILD_INFO,
+    DAEMON_STATE,
+    DAEMON_STATES,
     DATABASE_UP,
     OLDEST_RUNNING,
     OTHER,
@@ -25,7 +27,7 @@ from qd.metrics.catalogue import (
     Spec,
 )
 from qd.metrics.depths import Depths, depth_families, gauge
-from qd.metrics.runtime import Runtime
+from qd.metrics.runtime import STOPPING, Runtime
 from qd.metrics.series import clean
 from qd.version import __version__
 
@@ -52,7 +54,8 @@ class Gauges(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """All families that could be made."""
-        for group in (self._depths, self._threads, self._running, self._database, self._reload, self._build):
+        groups = (self._depths, self._threads, self._running, self._state, self._database, self._reload, self._build)
+        for group in groups:
             try:
                 yield from list(group())
             except Exception as error:  # left out of this page, see the module
@@ -71,6 +74,14 @@ class Gauges(Collector):
 
     def _running(self) -> Iterator[GaugeMetricFamily]:
         yield self._by_queue(OLDEST_RUNNING, self._runtime.oldest_running(), max)
+
+    def _state(self) -> Iterator[GaugeMetricFamily]:
+        trouble = self._runtime.ready()
+        now = "ready" if trouble is None else "stopping" if trouble == STOPPING else "unready"
+        family = gauge(DAEMON_STATE)
+        for state in DAEMON_STATES:
+            family.add_metric((state,), float(state == now))
+        yield family
 
     def _database(self) -> Iterator[GaugeMetricFamily]:
         yield _single(DATABASE_UP, self._runtime.database_up())

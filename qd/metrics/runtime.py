@@ -11,6 +11,9 @@ from typing import Protocol
 
 from qd.store.protocol import ServerInfo
 
+STOPPING = "stopping"
+"""What `Runtime.ready` says of a daemon that claims nothing more because it was told to stop: no fault."""
+
 
 class Runtime(Protocol):
     """The state behind the gauges of one daemon."""
@@ -25,6 +28,10 @@ class Runtime(Protocol):
 
     def oldest_running(self) -> Mapping[str, float]:
         """Seconds that the longest running job of each queue runs; a queue that isn't named has none."""
+        ...
+
+    def ready(self) -> str | None:
+        """None: jobs can be claimed; STOPPING; else why not."""
         ...
 
     def database_up(self) -> bool:

@@ -22,6 +22,7 @@ class MemoryRuntime:
     threads: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     serving: dict[str, int] = field(default_factory=dict)
     oldest: dict[str, float] = field(default_factory=dict)
+    trouble: str | None = None
     up: bool = True
     who: ServerInfo = MARIADB
     reloaded: bool = True
@@ -34,6 +35,9 @@ class MemoryRuntime:
 
     def oldest_running(self) -> Mapping[str, float]:
         return self.oldest
+
+    def ready(self) -> str | None:
+        return self.trouble
 
     def database_up(self) -> bool:
         return self.up

@@ -6,11 +6,14 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from qd.events import JobsClaimed
 from qd.metrics.catalogue import (
     ATTEMPTS_PER_JOB,
     CATALOGUE,
     CLAIM_DURATION,
+    DAEMON_STATES,
     DURATION,
     ERROR_KINDS,
     OTHER,
@@ -109,6 +112,16 @@ def test_the_gauges_show_what_the_runtime_says() -> None:
     assert page.value("qd_database_up") == 0
     assert page.value("qd_config_last_reload_successful") == 0
     assert page.labels("qd_build_info", "claim_path") == {"skip_locked"}
+
+
+@pytest.mark.parametrize(
+    ("trouble", "state"),
+    [(None, "ready"), ("stopping", "stopping"), ("starting", "unready"), ("nothing could be claimed", "unready")],
+)
+def test_a_daemon_is_in_exactly_one_state_and_one_that_stops_is_not_in_trouble(trouble: str | None, state: str) -> None:
+    page = Page(metrics(runtime=MemoryRuntime(trouble=trouble)))
+    shown = {one: page.value("qd_daemon_state", state=one) for one in DAEMON_STATES}
+    assert shown == {one: float(one == state) for one in DAEMON_STATES}
 
 
 def test_promtool_finds_nothing_to_say_about_the_page() -> None:

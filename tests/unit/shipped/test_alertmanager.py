@@ -47,7 +47,7 @@ def test_what_keeps_another_back_are_alerts_that_exist_and_never_the_one_of_stal
 
 def test_the_alert_of_one_daemon_keeps_nothing_back_of_the_others() -> None:
     own = {rule["alert"] for rule in rules() if "$labels.instance" in str(rule.get("annotations"))}
-    assert {"QdDown", "QdDatabaseDown", "QdCrashLoop"} <= own
+    assert {"QdDown", "QdDatabaseDown", "QdNotReady", "QdCrashLoop"} <= own
     for rule in config()["inhibit_rules"]:
         sources = set(re.findall(r"\bQd\w+", str(rule["source_matchers"])))
         assert "instance" in rule["equal"] or not sources & own, f"one of several with {sources} silences all"

@@ -14,7 +14,7 @@ PROMETHEUS = RULES.parent
 TESTS = PROMETHEUS / "qd.rules.test.yml"
 ALERTS = {
     "QdStaleJobs", "QdOldestReadyJobTooOld", "QdDeadLetters", "QdQueueWithoutWorkers", "QdBacklogGrowing",
-    "QdDatabaseDown", "QdQueueStatsOld", "QdDown", "QdJobStuck", "QdCrashLoop",
+    "QdDatabaseDown", "QdNotReady", "QdQueueStatsOld", "QdDown", "QdJobStuck", "QdCrashLoop",
 }  # fmt: skip
 
 
