@@ -21,6 +21,15 @@ def _address(variable: str) -> str:
     return "\0" + variable[1:] if variable.startswith("@") else variable
 
 
+LONGEST = 200
+"""Characters of a STATUS line."""
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, or its beginning where it is longer."""
+    return text if len(text) <= most else f"{text[: most - 4]} ..."
+
+
 class Notifier:
     """The way to systemd; where there is none, every call does nothing. Main thread only."""
 
@@ -83,7 +92,7 @@ class Notifier:
 
     def _worded(self, status: str) -> str:
         # sdnotify drops what isn't latin-1 without a word; a newline would begin another variable.
-        return "STATUS=" + " ".join(status.split()).encode("ascii", "replace").decode()[:200]
+        return "STATUS=" + shortened(" ".join(status.split()).encode("ascii", "replace").decode(), LONGEST)
 
     def _send(self, *lines: str) -> None:
         self._status = next((line for line in lines if line.startswith("STATUS=")), self._status)

@@ -102,6 +102,9 @@ class Reloads:
     Args:
         setup: what runs now; the attribute is always what runs.
         after: called after each reload, refused or not, for the closing READY=1.
+
+    Attributes:
+        refused: why the last reload was refused; empty: it wasn't.
     """
 
     def __init__(
@@ -114,7 +117,7 @@ class Reloads:
         wake: Callable[[], None],
         after: Callable[[str], None],
     ) -> None:
-        self.setup = setup
+        self.setup, self.refused = setup, ""
         self._prepare, self._apply, self._notifier, self._events = prepare, apply, notifier, events
         self._wake, self._after = wake, after
         self._asked = False
@@ -163,11 +166,12 @@ class Reloads:
         except Exception as error:  # a port that is taken, a thread that can't be started: the old one goes on
             self._refuse(said(error))
             return
-        self.setup = new
+        self.setup, self.refused = new, ""
         self._events.publish(ReloadApplied(changed=", ".join(changed) or "nothing"))
         self._after("configuration reloaded")
 
     def _refuse(self, reason: str) -> None:
+        self.refused = reason
         self._events.publish(ReloadRefused(reason=reason))
         self._after(f"reload refused: {reason}")
 

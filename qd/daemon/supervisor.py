@@ -12,7 +12,7 @@ from signal import Signals as Name
 
 from qd.clock import monotonic
 from qd.daemon.engines import Engines
-from qd.daemon.notify import Notifier
+from qd.daemon.notify import LONGEST, Notifier, shortened
 from qd.daemon.reload import Reloads
 from qd.daemon.signals import RELOAD, SHOW_STACKS, STOPS, Signals
 from qd.daemon.stop import BOUND, Stop
@@ -115,23 +115,22 @@ class Supervisor:
         self._notifier.status(self.status(ready))
 
     def status(self, ready: str | None, after_reload: str = "") -> str:
-        """The daemon's state in one line.
+        """The daemon's state in one line, the numbers before what may be long: systemd is told its beginning.
 
         Args:
-            after_reload: how the reload went that has just ended; it begins the line, and isn't said again.
+            after_reload: how the reload went that has just ended.
         """
         running, draining = self._engines.running(), self._engines.draining()
-        words = [ready or "ready"]
+        words = [shortened(ready or "ready", LONGEST // 2)]
         if running or ready is None:
             words.append(_jobs(running))
         if ready is None:
             words += _rows(self._engines.depths())
         if draining and self.stop is None:
             words.append("an earlier configuration still drains")
-        if not after_reload and not self._engines.last_reload_successful():
-            words.append("the last reload was refused")
-        state = ", ".join(words)
-        return f"{after_reload}; {state}" if after_reload else state
+        refused = self._reloads.refused
+        last = after_reload or (f"the last reload was refused: {refused}" if refused else "")
+        return "; ".join(filter(None, (", ".join(words), last)))
 
 
 def _rows(counted: DepthSnapshot) -> list[str]:

@@ -75,6 +75,12 @@ def test_a_status_is_ascii_and_one_line(systemd: Listener) -> None:
     assert systemd.next() == "READY=1\nSTATUS=Gr??e ? READY=0"
 
 
+def test_a_status_that_is_cut_says_so(systemd: Listener) -> None:
+    Notifier().ready("ready, " + "x" * 500)
+    status = systemd.next().removeprefix("READY=1\nSTATUS=")
+    assert len(status) == 200 and status.startswith("ready, x") and status.endswith("x ...")
+
+
 def test_an_unchanged_status_is_not_told_again(systemd: Listener) -> None:
     notifier = Notifier()
     for status in ("3 jobs running", "3 jobs running", "4 jobs running"):

@@ -17,7 +17,7 @@ from qd.daemon.reload import Reloads
 from qd.daemon.signals import Signals
 from qd.daemon.supervisor import Supervisor
 from qd.daemon.watchdog import Proof, Watchdog
-from qd.events import DaemonFailed, DaemonStopping, ReloadRefused
+from qd.events import DaemonFailed, DaemonStopping
 from qd.metrics.depths import DepthSnapshot
 from qd.pulse import Pulse
 from qd.store.protocol import QueueDepth
@@ -159,11 +159,23 @@ def test_the_status_has_what_the_last_count_of_the_rows_found(bench: Bench) -> N
     assert bench.supervisor.status(None) == "ready, 0 jobs running"
 
 
-def test_a_reload_that_was_refused_is_said_once_in_a_line(bench: Bench) -> None:
-    bench.heard.events.publish(ReloadRefused(reason="odd"))
-    assert bench.supervisor.status(None) == "ready, 0 jobs running, the last reload was refused"
-    reason = "reload refused: qd.yaml:3: odd: is not a key"
-    assert bench.supervisor.status(None, reason) == f"{reason}; ready, 0 jobs running"
+def test_a_refused_reload_is_said_with_its_reason_until_one_is_taken_on(bench: Bench) -> None:
+    bench.reloads.refused = "qd.yaml:3: odd: is not a key"
+    kept = "ready, 0 jobs running; the last reload was refused: qd.yaml:3: odd: is not a key"
+    assert bench.supervisor.status(None) == kept
+    word = "reload refused: qd.yaml:3: odd: is not a key"
+    assert bench.supervisor.status(None, word) == f"ready, 0 jobs running; {word}"
+    wait_for(lambda: bench.told[-1] == f"STATUS {kept}", 10, "the status that stays")
+    bench.signals.send(signal.SIGHUP)
+    wait_for(lambda: "READY configuration reloaded" in bench.told, 5, "a reload that is taken on")
+    assert bench.supervisor.status(None) == "ready, 0 jobs running"
+
+
+def test_however_long_a_reason_is_the_numbers_are_before_it(bench: Bench) -> None:
+    bench.engine().jobs = 3
+    bench.reloads.refused = "x" * 500
+    assert bench.supervisor.status(None).startswith("ready, 3 jobs running; ")
+    assert ", 3 jobs running; the last" in bench.supervisor.status("waiting for database: " + "y" * 500)[:200]
 
 
 def test_a_schema_that_was_changed_under_it_ends_the_daemon(bench: Bench) -> None:
