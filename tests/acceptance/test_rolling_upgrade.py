@@ -16,24 +16,22 @@ from tests.acceptance.processes import children, in_processes
 from tests.support.daemon import Daemon, Qd
 from tests.support.mariadb import free_port
 from tests.support.server import PASSWORD, ROOT
+from tests.support.upgrading import MIGRATION, estranged_files, next_files
 from tests.support.waiting import wait_for
-
-EXPAND = """-- What the next version adds, and the older needn't know.
--- compatible_from: 1
-ALTER TABLE qd_jobs ADD COLUMN cost INT NOT NULL DEFAULT 1;
-"""
 
 
 def next_version(folder: Path) -> Path:
     """A copy of the package that is one schema further; where it lies."""
     package = folder / "next" / "qd"
     shutil.copytree(ROOT / "qd", package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "store/migrations/mysql/0002_cost.sql").write_text(EXPAND)
-    schema = package / "store/schema.py"
-    text = schema.read_text()
-    assert "\nSCHEMA_VERSION = 1\n" in text
-    schema.write_text(text.replace("\nSCHEMA_VERSION = 1\n", "\nSCHEMA_VERSION = 2\n"))
+    put(package.parent, next_files())
     return package.parent
+
+
+def put(folder: Path, files: dict[str, str]) -> None:
+    """Puts files in place of those that a daemon may have loaded, as `make install` does."""
+    for name, text in files.items():
+        (folder / name).write_text(text)
 
 
 def migrate(qd: Qd, path: str) -> str:
@@ -59,7 +57,7 @@ def test_the_next_version_migrates_under_the_running_one_and_both_work_side_by_s
     first = qd.enqueue("nap", 100, seconds=0.02)
     old, old_port = qd.start(), qd.port
     wait_for(lambda: qd.ran("end"), 20, "the older version to work")
-    assert "0002_cost" in migrate(qd, path)
+    assert MIGRATION in migrate(qd, path)
     new_port = free_port()
     qd.write(http={"listen": f"127.0.0.1:{new_port}"})
     new = qd.start(PYTHONPATH=path)
@@ -74,26 +72,18 @@ def test_the_next_version_migrates_under_the_running_one_and_both_work_side_by_s
     assert new.alive() and new.stop() == 0
 
 
-def deployed(package: Path) -> None:
-    """Puts the next version's files in place of those that a daemon has loaded, as `make install` does."""
-    wire = package / "executors" / "wire.py"
-    text = wire.read_text()
-    assert "\nPROTOCOL = 1\n" in text
-    wire.write_text(text.replace("\nPROTOCOL = 1\n", "\nPROTOCOL = 2\n"))
-
-
 @pytest.mark.parametrize("executor", ["process", "thread"])
 def test_a_child_of_the_next_version_that_the_running_daemon_can_not_talk_to_is_given_no_job_and_costs_no_attempt(
     qd: Qd, executor: str
 ) -> None:
-    package = next_version(qd.folder) / "qd"
-    path = os.pathsep.join([str(package.parent), str(ROOT)])
+    folder = next_version(qd.folder)
+    path = os.pathsep.join([str(folder), str(ROOT)])
     if executor == "process":
         in_processes(qd, threads=1)
     old = qd.start(PYTHONPATH=path)
     (first,) = qd.enqueue("nap", seconds=0)
     wait_for(lambda: qd.ran("end") == [first], 30, "the job before the upgrade")
-    deployed(package)
+    put(folder, estranged_files())
     for child in children(old):
         os.kill(child, signal.SIGKILL)
         wait_for(lambda child=child: child not in children(old), 20, "the child's end")
