@@ -103,6 +103,27 @@ def test_without_its_password_it_ends_as_wrong_and_says_what_to_do(unit: Units) 
     assert "using password: NO" in line.text and line.priority == 3
 
 
+def test_a_credential_that_comes_after_the_start_counts_at_a_restart_alone_and_the_daemon_says_so(
+    unit: Units, machine: Machine, own_mariadb: Callable[..., MariaDB]
+) -> None:
+    server = own_mariadb()
+    early = unit("early", server)
+    server.stop()  # else it would have ended with 78
+    machine.sh(f"mv {CREDENTIAL} /etc/credstore/later")
+    try:
+        early.control("start")
+        server.start()
+        wait_for(lambda: "Access denied" in early.get("/readyz")[1], 30, "the refusal")
+    finally:
+        machine.sh(f"mv /etc/credstore/later {CREDENTIAL}")
+    early.control("reload")
+    wait_for(lambda: early.lines("daemon.reload_applied") or early.lines("daemon.reload_refused"), 10, "the reload")
+    status, said = early.get("/readyz")
+    assert status == 503 and "a service gets it at its start only" in said and "`systemctl restart`" in said
+    early.control("restart")
+    works(early)
+
+
 def test_a_wrong_configuration_ends_as_failed_with_78_and_is_not_started_again(unit: Units) -> None:
     wrong = unit("wrong")
     wrong.write(poll={"min": "never"})
