@@ -35,7 +35,7 @@ def filters(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--older-than", type=paging.Duration(), help="Only those that failed longer ago than this."),
         click.option("--reason", type=click.Choice(REASONS), help="Only with this reason."),
         click.option("--type", "job_type", metavar="TYPE", help="Only of this type."),
-        click.option("--queue", metavar="QUEUE", help="Only of this queue."),
+        paging.queue,
     ):
         function = option(function)
     return function

@@ -37,7 +37,7 @@ def filters(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--state", type=click.Choice(STATES), help="Only in this state."),
         click.option("--type", "job_type", metavar="TYPE", help="Only of this type."),
-        click.option("--queue", metavar="QUEUE", help="Only of this queue."),
+        paging.queue,
     ):
         function = option(function)
     return function

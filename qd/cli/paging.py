@@ -1,6 +1,6 @@
-"""What all lists share: `--json`, `--limit`, `--after`, and the word on what comes next.
+"""What lists and acts on many share: `--queue`, `--json`, `--limit`, `--after`, and the word on what comes next.
 
-May import: the modules of cli.
+May import: the modules of cli, config (what the metrics call unknown queues).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from qd.duration import duration
+from qd.errors import NotFound
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -22,6 +23,21 @@ as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 yes = click.option("--yes", is_flag=True, help="Don't ask.")
 job_id = click.argument("job_id", metavar="ID", type=click.IntRange(1))
 job_ids = click.argument("job_ids", metavar="ID...", nargs=-1, type=click.IntRange(1))
+
+
+def _of_one_queue(ctx: click.Context, param: click.Parameter, name: str | None) -> str | None:
+    """The name, unless it is the metrics' for many: a filter by that would find nothing, silently."""
+    from qd.config.limits import OTHER
+
+    if name == OTHER:
+        raise NotFound(
+            f"{OTHER} is what metrics and alerts call all queues that the configuration doesn't know; `qd status` "
+            "names them: give --queue one of those, or list without --queue"
+        )
+    return name
+
+
+queue = click.option("--queue", metavar="QUEUE", callback=_of_one_queue, help="Only of this queue.")
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]

@@ -11,7 +11,7 @@ from qd.config.model import QueueConfig
 
 
 @click.command()
-@click.option("--queue", metavar="QUEUE", help="Only of this queue.")
+@paging.queue
 @paging.as_json
 @pass_cli
 def recover(cli: Cli, queue: str | None, as_json: bool) -> None:

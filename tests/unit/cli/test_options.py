@@ -152,3 +152,19 @@ def test_a_payload_that_lost_its_quotes_to_the_shell_is_told_so(config: Path) ->
 )  # fmt: skip
 def test_a_verb_that_leaves_open_what_it_means_is_refused(config: Path, command: str) -> None:
     assert qd(config, *command.split()).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("jobs", "list"), ("jobs", "delete", "--yes"), ("failed", "list"), ("failed", "list", "--json"),
+        ("failed", "retry", "--all", "--yes"), ("failed", "delete", "--all", "--yes"), ("recover",),
+    ],
+)  # fmt: skip
+def test_what_metrics_call_unknown_queues_is_no_filter_and_the_refusal_says_what_is(
+    config: Path, verb: tuple[str, ...]
+) -> None:
+    refused = qd(config, *verb, "--queue", "_other")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    (line,) = refused.stderr.splitlines()
+    assert "all queues that the configuration doesn't know; `qd status` names them" in line
