@@ -11,6 +11,7 @@ from dataclasses import asdict
 import click
 
 from qd.cli import ending, paging
+from qd.cli.checks.apart import leave
 from qd.cli.checks.configuration import of_file, of_password
 from qd.cli.checks.eyes import of_eyes, of_hidden
 from qd.cli.checks.handlers import of_handlers
@@ -46,6 +47,7 @@ def check(cli: Cli, offline: bool, file_only: bool, as_json: bool) -> int:
     code = exit_code(findings, out_of_reach)
     if as_json:
         show_json({"ok": code == ending.DONE, "findings": [asdict(finding) for finding in findings]})
+    leave(code)
     return code
 
 

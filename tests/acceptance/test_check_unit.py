@@ -30,8 +30,12 @@ except PermissionError:
     with open("{STATE}/ran", "a") as ran:
         print(*os.getresuid(), *os.getresgid(), *sorted({{*os.getgroups(), os.getgid()}}), file=ran)
 qd.handler("watched")(print)
+os.write(1, b"\\x1b[2Jwatched\\n")
+if os.fork() == 0:
+    os.setsid()
+    os.execlp("sleep", "sleep", "4711")
 """
-"""A module that writes down as whom it is imported, having tried to be root."""
+"""A module that writes down as whom it is imported, having tried to be root, and leaves a process behind."""
 SHOWN = ("TimeoutStopUSec", "TimeoutStartUSec", "WatchdogUSec", "KillMode", "Type", "Restart")
 
 
@@ -148,6 +152,8 @@ def test_the_handlers_code_never_runs_as_root_in_a_check_by_root(unit: Units) ->
         said = machine.sh(f"{command} || true")
         assert "ok    handlers: 1: watched" in said and f"ok    user: {watched.name} runs as qd, who may" in said
         assert "ok    server: " in said, "the password, which root alone may read, was read before"
+        assert "\\x1b[2Jwatched" in said and "\x1b" not in said, "no imported code writes to root's terminal"
+        assert machine.sh("grep -lxz 4711 /proc/[0-9]*/cmdline 2>/dev/null || true") == "", "nor outlives the check"
         ran = machine.read(f"{STATE}/ran").splitlines()
         assert set(ran) == {" ".join([*3 * [user], *3 * [group], *map(str, groups)])}
 

@@ -1,19 +1,18 @@
 """`qd check` as root: root runs no code that others can change.
 
-Handlers may lie where jobs can write. Before they are imported root becomes the service's user for good; where
-that can't be, nothing is imported from a place that another than root can write.
-May import: eyes, unit_files, config's values. Owns: the process's user.
+Handlers may lie where jobs can write. Before they are imported the check goes on apart, as the service's user for
+good; where that can't be, nothing is imported from a place that another than root can write.
+May import: apart, eyes, unit_files, config's values. Owns: the process's user.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import pwd
 import sys
-import termios
 from collections.abc import Iterator, Sequence
 
+from qd.cli.checks.apart import go_on_apart
 from qd.cli.checks.eyes import Account, Sight, account_of, blockers, files_of, for_another, searched
 from qd.cli.checks.unit_files import Unit
 from qd.config.model import Config, Secret
@@ -26,7 +25,7 @@ AS_USER = "run the check as the daemon's user (`runuser -u USER -- qd check`), o
 
 
 def give_up_root(config: Config, units: Sequence[Unit]) -> Finding | None:
-    """Becomes the user of the service for good; where it stays root, the finding that forbids to import handlers.
+    """Goes on as the user of the service, in a process of his; where it stays root, what forbids to import handlers.
 
     Args:
         config: keeps its password, which the service's user may not be able to read.
@@ -38,7 +37,7 @@ def give_up_root(config: Config, units: Sequence[Unit]) -> Finding | None:
     if account is not None and _reaches_qd(account):
         _remember_password(config)
         _load_verb()
-        become(account)
+        go_on_apart(lambda: become(account))
         return None
     place = None if not config.handlers.modules else next(_changeable(config), None)
     if place is None:
@@ -50,26 +49,12 @@ def give_up_root(config: Config, units: Sequence[Unit]) -> Finding | None:
 
 
 def become(account: Account) -> None:
-    """Gives up root, and the terminal, into which code of another's could type for root's shell."""
-    _leave_terminal()
+    """Gives up root for good."""
     os.setgroups(account.groups)
     os.setgid(account.group)
     os.setuid(account.user)
     entry = pwd.getpwuid(account.user)
     os.environ.update(HOME=entry.pw_dir, USER=entry.pw_name, LOGNAME=entry.pw_name)
-
-
-def _leave_terminal() -> None:
-    if os.getpid() == os.getsid(0):  # nobody's shell is there; all of its own session would be hung up
-        return
-    try:
-        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
-    except OSError:  # there is none
-        return
-    try:
-        fcntl.ioctl(terminal, termios.TIOCNOTTY)
-    finally:
-        os.close(terminal)
 
 
 def _reaches_qd(account: Account) -> bool:
