@@ -15,6 +15,7 @@ from qd.events import Problem, WorkerReplaced
 from qd.executors import Attempt
 from qd.pulse import Pulse
 from qd.runner import Shop
+from qd.setback import Setback
 from qd.store.protocol import Store
 from qd.worker import Worker
 
@@ -29,26 +30,37 @@ class WorkerPool:
 
     Args:
         open_store: makes a store with a connection of the given name.
+        up: whether the database answers.
     """
 
-    def __init__(self, config: WorkerConfig, open_store: Callable[[str], Store], shop: Shop) -> None:
+    def __init__(
+        self,
+        config: WorkerConfig,
+        open_store: Callable[[str], Store],
+        shop: Shop,
+        up: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.config, self.label = config, config.label
-        self._open_store, self._shop = open_store, shop
+        self._open_store, self._shop, self._up = open_store, shop, up
         self._lock = threading.Lock()
         self._open = False
         self._workers: list[Worker] = []
         self._stuck: list[Worker] = []
 
-    def start(self) -> None:
-        """Starts the least number of threads, as far as they aren't there."""
-        self._open = True
-        self._fill()
+    def start(self, trouble: Setback | None = None) -> None:
+        """Starts the least number of threads, as far as they aren't there.
 
-    def _fill(self) -> None:
+        Args:
+            trouble: what has kept those from claiming whose place they take.
+        """
+        self._open = True
+        self._fill(trouble)
+
+    def _fill(self, trouble: Setback | None = None) -> None:
         with self._lock:
             missing = self.config.least - len(self._workers)
         for _ in range(missing):
-            self._add()
+            self._add(trouble)
 
     def grow(self) -> None:
         """One more thread, if the configuration allows; called when work found nobody free."""
@@ -118,18 +130,30 @@ class WorkerPool:
         states = [worker.state for worker in self.all()]
         return states.count("idle"), states.count("busy"), states.count("backoff")
 
-    def standstill(self) -> str | None:
-        """Why none of its threads has been able to claim for a while; None: one has, or is at work."""
-        with self._lock:
-            lasting = [worker.setback.lasting() for worker in self._workers]
-        return f"worker {self.label}: {lasting[0]}" if lasting and all(lasting) else None
+    def standstill(self, unwoken: str | None = None) -> str | None:
+        """Why none of its threads has been able to claim for a while; None: one has, or all of them are at work.
+
+        Args:
+            unwoken: why those that rest aren't woken; None: they are.
+        """
+        serving = self._serving()
+        if any(worker.setback.recent() for worker in serving):
+            return None
+        wanting = [one for one in serving if one.state != "busy" and not one.setback.untried()]
+        held = [worker.setback.lasting() or unwoken for worker in wanting]
+        return f"worker {self.label}: {held[0]}" if held and all(held) else None
+
+    def setbacks(self) -> list[Setback]:
+        """Those of its threads."""
+        return [worker.setback for worker in self._serving()]
 
     def serving(self) -> int:
         """How many threads take jobs: neither those that are stuck or were let go, nor any once none is to claim."""
-        if self._shop.gate.closed:
-            return 0
+        return 0 if self._shop.gate.closed else len(self._serving())
+
+    def _serving(self) -> list[Worker]:
         with self._lock:
-            return sum(worker.thread.is_alive() and not worker.dismissed for worker in self._workers)
+            return [worker for worker in self._workers if worker.thread.is_alive() and not worker.dismissed]
 
     def _may_be_gone(self, worker: Worker) -> bool:
         """A thread that ended while it was meant to: only then is its silence no fault."""
@@ -140,12 +164,15 @@ class WorkerPool:
         gate = self._shop.gate
         return gate.closed or gate.spent or gate.leave_when_empty
 
-    def _add(self) -> None:
+    def _add(self, trouble: Setback | None = None) -> None:
         """One more thread, unless there are as many as there may be: who looked may have looked too early."""
         with self._lock:
             if len(self._workers) >= self.config.most:
                 return
             name = f"{self.label}-{next(_serial)}"
-            worker = Worker(name, self.config, self._open_store(f"worker {name}"), self._shop)
+            setback = Setback(up=self._up)
+            if trouble is not None:
+                setback.take_over(trouble)
+            worker = Worker(name, self.config, self._open_store(f"worker {name}"), self._shop, setback)
             worker.start()
             self._workers.append(worker)  # within the lock that it was started in: who sees it finds it alive

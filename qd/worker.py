@@ -46,14 +46,17 @@ class Worker:
     Args:
         name: unique among living threads of the process, part of its tokens.
         store: its own.
+        setback: told of claims that fail.
     """
 
-    def __init__(self, name: str, config: WorkerConfig, store: Store, shop: Shop) -> None:
+    def __init__(
+        self, name: str, config: WorkerConfig, store: Store, shop: Shop, setback: Setback | None = None
+    ) -> None:
         self.name, self._queues, self._store, self._shop = name, config.queues, store, shop
         self.state = "idle"
         self.idle_since = monotonic()
         self.pulse = Pulse(f"worker {name}", shop.patience)
-        self.setback = Setback()
+        self.setback = setback or Setback()
         self.batch: Batch | None = None
         self.dismissed = False
         self._in_doubt = False

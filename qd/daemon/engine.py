@@ -33,6 +33,7 @@ from qd.identity import Identity
 from qd.job import Job
 from qd.lease import LeaseKeeper
 from qd.maintenance.duties import Announcer, Duties, Posts, Retention
+from qd.maintenance.full_look import FullLook
 from qd.maintenance.returner import Returner
 from qd.maintenance.sampler import Sampler
 from qd.maintenance.service import Service
@@ -42,6 +43,7 @@ from qd.pool import WorkerPool
 from qd.pulse import Pulse
 from qd.registry import Registry
 from qd.runner import Shop
+from qd.setback import Setback
 from qd.store.callers.complete import complete
 from qd.store.protocol import DaemonRow, Database, ServerInfo
 from qd.version import __version__
@@ -102,9 +104,10 @@ class Engine:
             children=_children(config, registry, events),
         )
         self._last_act = LastAct(self._shop, self._workers)
-        self._pools = [WorkerPool(worker, database.store, self._shop) for worker in config.workers]
+        self._pools = [WorkerPool(worker, database.store, self._shop, database.up) for worker in config.workers]
         self.sampler = Sampler(database.store("sampler"), config.http.refresh, tuple(config.queues), events)
-        self._tender = Tender(self._pools, events)
+        self._tender = Tender(self._pools, events, database.up, lambda: self._gate.closed)
+        self._trouble: Setback | None = None
         self._opener = Opener(database, self._open, events)
         self._lock = threading.Lock()
         away = Backoff(base=0.1, factor=2.0, cap=min(1.0, shortest / 6), jitter=0.5)
@@ -116,6 +119,8 @@ class Engine:
         self._timekeeper.rest.wake, self._shop.rest.wake = (thread.hurry for thread in self._keeping[1:])
         self._serving = [Loop(service, events, self._patience) for service in self._services()]
         self._counting = Loop(self.sampler, events, self._patience)
+        self._tending = Loop(self._tender, events, self._patience)
+        self._draining = [self._counting, self._tending]
         self._opening = Loop(self._opener, events, self._patience)
 
     # ------------------------------------------------------------------ life
@@ -137,8 +142,13 @@ class Engine:
             for thread in self._serving:
                 thread.start()
             for pool in self._pools:
-                pool.start()
+                pool.start(self._trouble)
             self._counting.start()
+            self._tending.start()  # once the pools are whole: it judges by them
+
+    def take_over(self, before: Engine) -> None:
+        """Called before its start: what has kept the engine before from claiming keeps this one, until it claims."""
+        self._trouble = self._tender.take_over(before._tender)
 
     def hand_over(self) -> None:
         """Retires, since another engine serves and is asked what the rows are."""
@@ -167,8 +177,9 @@ class Engine:
         self._timekeeper.stop()
         self._join_workers(self._end + AFTER_INTERRUPT)
         closing = min(self._end, monotonic()) + AFTER_INTERRUPT + TO_CLOSE
-        self._counting.stop()
-        for thread in [self._opening, *self._serving, self._counting]:
+        for thread in self._draining:
+            thread.stop()
+        for thread in [self._opening, *self._serving, *self._draining]:
             thread.join(closing - monotonic())
         for thread in reversed(self._keeping):  # the keeper last: the others may still write ends
             thread.stop()
@@ -185,12 +196,11 @@ class Engine:
         """After retire or stop: whether all of its threads have ended; once its jobs have, it ends them."""
         if not self._gate.closed or self._working():
             return False
-        self._counting.stop()
-        for thread in reversed(self._keeping):  # the keeper last: the others may still write ends
+        for thread in [*self._draining, *reversed(self._keeping)]:  # the keeper last: others may still write ends
             thread.stop()
             if not thread.join(0):
                 return False
-        return all(thread.join(0) for thread in [*self._serving, self._counting, self._opening])
+        return all(thread.join(0) for thread in [*self._serving, self._opening])
 
     def child_problem(self) -> str | None:
         """Why no child process can be started for workers that need one; None: they can, or none does."""
@@ -218,7 +228,7 @@ class Engine:
 
     def pulses(self) -> list[Pulse]:
         """The pulses of all loops that should be turning."""
-        services = [*self._keeping, *self._serving, self._counting, self._opening]
+        services = [*self._keeping, *self._serving, *self._draining, self._opening]
         return [pulse for each in services for pulse in each.watched()] + [
             pulse for pool in self._pools for pulse in pool.pulses()
         ]
@@ -283,16 +293,17 @@ class Engine:
             types=self._shop.registry.names(),
         )
         announcer = Announcer(store, row)
+        looker, wake = self._database.store("poller"), WakeSocket.try_bind()
+        poller = Poller(looker, queues, self._bell, self.config.poll, self._grow, wake, self._tender.looking)
         duties: list[Service] = [
             announcer,
             Posts(store, queues),
             StaleSweep(store, self._policies, self._events, self._database.troubled_at, announcer.run_once),
+            FullLook(store, queues, poller.heed, self._events),
             Retention(store, self.config.retention.failed),
-            self._tender,
         ]
         yield Duties(duties, store.close)
-        looker, wake = self._database.store("poller"), WakeSocket.try_bind()
-        yield Poller(looker, queues, self._bell, self.config.poll, self._grow, wake, self._tender.looking)
+        yield poller
 
     def _returner(self) -> Loop:
         """Its round lasts as long as an outage does, so each try to write keeps its pulse."""

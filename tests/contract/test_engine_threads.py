@@ -119,3 +119,23 @@ def test_a_thread_that_ended_and_could_not_be_replaced_is_once_it_can_be(shop: S
     scarce.names.clear()
     pool.tend()
     assert engine.queue_workers() == {"default": 2}
+
+
+@pytest.mark.parametrize("how", ["at work", "draining"])
+def test_pools_are_tended_whatever_the_database_does_and_until_the_last_job_has_ended(shop: Shop, how: str) -> None:
+    engine = shop.start(threads=1)
+    if how == "draining":
+        (job,) = shop.bench.add(type="hold")
+        wait_for(lambda: shop.ran, 10, "it to run")
+        engine.retire()
+        assert job
+    (pool,) = engine._pools
+    tended = threading.Event()
+    pool.tend = tended.set  # type: ignore[method-assign]
+    (keeper,) = (loop for loop in engine._serving if loop.service.name == "maintenance")
+    asks = threading.Event()
+    keeper.service.run_once = lambda: float(asks.wait(60))  # type: ignore[method-assign]  # as where a table is locked
+    keeper.hurry()
+    assert tended.wait(20)
+    assert "tender" in pulses(engine)
+    asks.set()

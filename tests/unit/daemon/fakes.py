@@ -42,6 +42,9 @@ class FakeEngine:
         self.retired = True
         self.did.append("retire")
 
+    def take_over(self, before: Engine) -> None:
+        self.before = before
+
     def hand_over(self) -> None:
         self.retire()
 

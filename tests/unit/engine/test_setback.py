@@ -9,13 +9,11 @@ import pytest
 
 from qd.bell import Bell
 from qd.config.model import PollConfig
-from qd.daemon.tender import Tender
 from qd.errors import TransactionFailed
-from qd.events import ClaimsResumed, ClaimsStalled
 from qd.poller import Poller
 from qd.setback import LASTING, Setback
 from qd.store.protocol import Look
-from tests.unit.engine.fakes import FakeStore, listening
+from tests.unit.engine.fakes import FakeStore
 
 
 class Clock:
@@ -26,19 +24,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-class Pool:
-    """As much of a pool as the tender asks for."""
-
-    def __init__(self) -> None:
-        self.why: str | None = None
-
-    def tend(self) -> None:
-        pass
-
-    def standstill(self) -> str | None:
-        return self.why
 
 
 def test_a_setback_is_told_of_once_it_has_lasted_with_its_last_reason() -> None:
@@ -83,17 +68,27 @@ def test_a_poller_whose_looks_fail_has_a_setback_until_one_is_answered() -> None
     assert setback.lasting() is None
 
 
-def test_a_standstill_of_any_pool_is_said_once_and_so_is_its_end() -> None:
-    events, heard = listening()
-    stalled, fine = Pool(), Pool()
-    tender = Tender(cast(Any, [fine, stalled]), events)
-    tender.run_once()
-    stalled.why = "worker mails: nothing could be claimed for 10s: a lock"
-    for _ in range(3):
-        tender.run_once()
-    assert tender.standstill() == stalled.why
-    stalled.why = None
-    for _ in range(3):
-        tender.run_once()
-    assert [type(event) for event in heard] == [ClaimsStalled, ClaimsResumed]
-    assert cast(ClaimsStalled, heard[0]).error.startswith("worker mails")
+def test_an_outage_is_no_setback_and_what_is_wrong_after_it_counts_from_its_end() -> None:
+    clock, up = Clock(), list[bool]()
+    setback = Setback(clock, lambda: bool(up))
+    setback.met("the connection was lost")
+    clock.now += 60
+    setback.met("the server can't be reached")
+    assert setback.lasting() is None
+    up.append(True)
+    setback.met("the table is locked")
+    clock.now += LASTING - 0.1
+    assert setback.lasting() is None
+    clock.now += 0.1
+    assert setback.lasting() == "nothing could be claimed for 10s: the table is locked"
+
+
+def test_an_outage_ends_what_had_lasted_until_then() -> None:
+    clock, up = Clock(), [True]
+    setback = Setback(clock, lambda: bool(up))
+    setback.met("the table is locked")
+    clock.now += LASTING
+    up.clear()
+    setback.met("the connection was lost")
+    up.append(True)
+    assert setback.lasting() is None
