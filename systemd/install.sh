@@ -97,7 +97,8 @@ for unit in $UNITS; do
 done
 running=$(systemctl list-units --plain --no-legend --state=active,activating,reloading,failed 'qd.service' 'qd@*.service' 2>/dev/null | cut -d' ' -f1)
 if [ -n "$running" ]; then
-  echo "qd: next: systemctl restart $(echo $running) (running jobs may end within shutdown.grace)"
+  echo "qd: next: qd migrate with the migrator's account, qd check (docs/operations.md, Upgrade), then, one after the other,"
+  echo "qd:       systemctl restart $(echo $running) (running jobs may end within shutdown.grace)"
 elif [ $did = upgraded ]; then
   echo "qd: no daemon is to be restarted: none runs"
 else

@@ -15,7 +15,7 @@ from qd.clock import monotonic
 from qd.config.model import Config
 from qd.daemon.engines import Setup
 from qd.daemon.notify import Notifier
-from qd.errors import ConfigError
+from qd.errors import ConfigError, QdError
 from qd.events import Event, Events, ReloadApplied, ReloadRefused
 
 BOUND = 1.5
@@ -190,8 +190,10 @@ def needs_engine(old: Setup, new: Setup) -> bool:
 
 
 def said(error: BaseException | None) -> str:
-    """An error as one line for a person."""
+    """An error as one line for a person: of ours the text says all, of another its name is half of it."""
     if isinstance(error, ConfigError):
         return "; ".join(error.problems)
     lines = " ".join(str(error).split())
+    if lines and isinstance(error, QdError):
+        return lines
     return f"{type(error).__name__}: {lines}" if lines else type(error).__name__

@@ -32,6 +32,7 @@ TABLES = ("qd_jobs", "qd_failed_jobs", "qd_queues", "qd_daemons")
 LOCK_WAIT = 60.0
 """Seconds that a migration waits for another one."""
 
+_RUN = "run `qd migrate`, on a server with the migrator's account (qd --config FILE migrate)"
 _LOCK_STEP = 5  # seconds; below any statement's time limit
 _TABLE_WAIT = 10  # seconds
 _LOCK = "CONCAT('qd.migrate.', LEFT(SHA2(DATABASE(), 256), 40))"
@@ -86,9 +87,9 @@ def check_compatible(state: SchemaState, *, version: int = SCHEMA_VERSION, oldes
         SetupWrong: it doesn't; the one line says what to run.
     """
     if state.version == 0:
-        raise SetupWrong("the database has no qd tables, or this account has no rights on them: run `qd migrate`")
+        raise SetupWrong(f"the database has no qd tables, or this account has no rights on them: {_RUN}")
     if state.version < oldest:
-        raise SetupWrong(f"the schema's version {state.version} is too old, {oldest} is needed: run `qd migrate`")
+        raise SetupWrong(f"the schema's version {state.version} is too old, {oldest} is needed: {_RUN}")
     if state.version > version and state.compatible_from > version:
         raise SetupWrong(
             f"the schema's version {state.version} needs a qd of schema {state.compatible_from} or newer,"

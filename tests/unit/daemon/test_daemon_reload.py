@@ -71,7 +71,7 @@ def test_an_unchanged_configuration_is_a_success() -> None:
     [
         (ConfigError(["qd.yaml:3: queues.x: wrong", "qd.yaml:9: poll: wrong"]),
          "qd.yaml:3: queues.x: wrong; qd.yaml:9: poll: wrong"),
-        (SetupWrong("access denied for user qd", 1045), "SetupWrong: access denied for user qd"),
+        (SetupWrong("access denied for user qd", 1045), "access denied for user qd"),
         (ImportError("no module named\n 'shop'"), "ImportError: no module named 'shop'"),
         (SystemExit(3), "RuntimeError: exit 3"),
         (RuntimeError(), "RuntimeError"),
