@@ -1,7 +1,8 @@
 """The one poller of an engine: looks for all idle threads, in one non-locking statement.
 
-Quick after work, slow when idle; every so often it looks without a lower bound, which finds what
-was committed late. It also proves the database: nothing is claimed before the schema was checked.
+Quick after work, slow when idle. Its looks begin at the low watermarks, so they are cheap; what was committed late is
+found by the full look (qd.maintenance.full_look), which saves it a look of its own. It also proves the database:
+nothing is claimed before the schema was checked.
 A `Service`, but with a wait of its own: a datagram on the wake socket that names a queue of this daemon's begins the
 next look, at once if `poll.min` has passed since the last.
 May import: bell, sight, waking, config, store protocol and the pure modules.
@@ -22,19 +23,15 @@ from qd.sight import Sight
 from qd.store.protocol import Look, Store
 from qd.waking import WakeSocket
 
-FULL_LOOK_EVERY = 1.0
-"""Seconds between full looks while they are cheap."""
-
-FULL_LOOK_AT_LATEST = 30.0
-"""Seconds between full looks at most, however dear they are: so late may a job be found whose
-transaction was committed long after its due time."""
-
-FULL_LOOK_SHARE = 0.02
-"""Share of the time that full looks may take."""
-
+UNASKED = 1.5
+"""Seconds after which it looks though nobody waits, unless a full look has meanwhile: pools grow by what it finds."""
 
 QUICK_FOR = 1.0
 """Seconds after work for which looks stay at their quickest: what comes is likely to come soon."""
+
+
+AT_ONCE = 0.001
+"""Seconds that are no wait."""
 
 
 class Poller:
@@ -44,6 +41,7 @@ class Poller:
         store: its own.
         grow: told the queues that have work which nobody is free for.
         setback: told of looks that fail.
+        clock: the monotonic clock.
     """
 
     name = "poller"
@@ -57,31 +55,34 @@ class Poller:
         grow: Callable[[set[str]], None],
         wake: WakeSocket | None = None,
         setback: Setback | None = None,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._store, self._queues, self._bell, self._poll = store, queues, bell, poll
         self._grow, self._wake = grow, wake
-        self._setback = setback or Setback()
+        self._setback, self._clock = setback or Setback(), clock
         self._pause = poll.min
         self._rested = 0.0
         self._woken = False
-        self._full_at = 0.0
-        self._full_cost = 0.0
-        self.paused: frozenset[str] = frozenset()
+        self._seen_at = float("-inf")
 
     def run_once(self) -> float:
-        """Looks if anybody waits or a full look is due; seconds until the next look.
+        """Looks if anybody waits, or nobody has looked for long; seconds until the next look.
 
         Raises:
             StoreError: the look failed.
         """
-        self._woken = False
+        woken, self._woken = self._woken, False
+        unseen = self._clock() - self._seen_at
+        if (rest := self._pause - unseen) > AT_ONCE and not woken:
+            return rest
         try:
-            self._look()
+            if self._bell.idle() or unseen >= UNASKED:
+                self.heed(self._store.look(self._queues, full=False))
         except StoreError as error:
             self._setback.met(error)
             raise
         finally:
-            self._rested = monotonic() + self._poll.min
+            self._rested = self._clock() + self._poll.min
         self._setback.overcome()
         return self._pause
 
@@ -93,7 +94,7 @@ class Poller:
         if not (self._woken or self._hears(seconds)):
             return False
         self._woken, self._pause = True, self._poll.min
-        rest = self._rested - monotonic()
+        rest = self._rested - self._clock()
         time.sleep(max(0.0, min(rest, seconds)))
         return rest <= seconds
 
@@ -110,35 +111,14 @@ class Poller:
             self._wake.close()
         self._store.close()
 
-    def _look(self) -> None:
-        if monotonic() >= self._full_at:
-            self._take(self._look_fully())
-        elif self._bell.idle():
-            self._take(self._store.look(self._queues, full=False))
-
-    def _look_fully(self) -> Look:
-        started = monotonic()
-        look = self._store.look(self._queues, full=True)
-        cost, before = monotonic() - started, self._full_cost
-        self._full_cost = cost
-        self._full_at = monotonic() + full_look_pause(cost, before)
-        return look
-
-    def _take(self, look: Look) -> None:
-        self.paused = look.paused
+    def heed(self, look: Look) -> None:
+        """Rings for what a look has just seen, its own or a full one; from any thread."""
+        self._seen_at = self._clock()
         unserved = self._bell.ring(Sight(look))
         if unserved:
             self._grow(unserved)
         served = len(unserved) < len(look.hits)
-        if served or monotonic() - self._bell.worked_at < QUICK_FOR:
+        if served or self._clock() - self._bell.worked_at < QUICK_FOR:
             self._pause = self._poll.min
         else:
             self._pause = min(self._poll.max, self._pause * 1.5)
-
-
-def full_look_pause(cost: float, before: float) -> float:
-    """Seconds until the next full look, by what this one and the one before it took (seconds).
-
-    The cheaper of the two decides: a single dear one opened a connection, or stood in a stall.
-    """
-    return min(FULL_LOOK_AT_LATEST, max(FULL_LOOK_EVERY, min(cost, before) / FULL_LOOK_SHARE))

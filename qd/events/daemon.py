@@ -105,6 +105,24 @@ class ClaimsResumed(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class LooksCutShort(Event):
+    """A full look, which finds what was committed late, didn't end within its time limit: said once until one does."""
+
+    NAME: ClassVar[str | None] = "looks.cut_short"
+    LEVEL: ClassVar[Level] = "warning"
+    seconds: float
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class LooksRestored(Event):
+    """One does."""
+
+    NAME: ClassVar[str | None] = "looks.restored"
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class WatchdogWithheld(Event):
     NAME: ClassVar[str | None] = "watchdog.withheld"
     LEVEL: ClassVar[Level] = "error"

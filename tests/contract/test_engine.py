@@ -84,7 +84,7 @@ def test_jobs_behind_a_long_one_of_the_same_batch_are_handed_to_others(shop: Sho
     shop.until_empty()
     (long,) = bench.add(type="hold", due=-5)
     quick = bench.add(10)
-    both = {long, *quick}  # the long one, due so long ago, is found by the full look: every 30 s at the least
+    both = {long, *quick}  # the long one, due so long ago, is found by the full look
     wait_for(lambda: {job for _, job, _ in shop.ran} >= both, 45, "the quick ones to run beside the long one")
     wait_for(lambda: bench.jobs() == 1, 10, "their ends to be written while the long one runs")
     shop.go.set()

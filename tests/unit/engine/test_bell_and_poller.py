@@ -9,7 +9,7 @@ import pytest
 
 from qd.bell import Bell, Waiter
 from qd.config.model import PollConfig
-from qd.poller import Poller, full_look_pause
+from qd.poller import UNASKED, Poller
 from qd.sight import Sight
 from qd.store.protocol import Look, Spot
 from tests.support.waiting import wait_for
@@ -58,47 +58,76 @@ def test_closing_wakes_all_without_a_look_and_lets_nobody_wait_again() -> None:
     wait_for(lambda: late.got == [None], 5, "one who comes later not to wait")
 
 
-def poller(store: FakeStore, bell: Bell, grown: list[set[str]]) -> Poller:
-    return Poller(cast(Any, store), ["a"], bell, PollConfig(), grown.append)
+class Clock:
+    """Seconds that go on by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
-def test_nothing_is_asked_between_full_looks_while_nobody_waits() -> None:
-    store = FakeStore()
-    poll = poller(store, Bell(), [])
-    for _ in range(5):
-        poll.run_once()
-    assert store.looks == [True]
+class Looking:
+    """A poller with a bell, and the store that it looks into."""
+
+    def __init__(self) -> None:
+        self.store, self.bell, self.clock, self.grown = FakeStore(), Bell(), Clock(), cast("list[set[str]]", [])
+        self.poller = Poller(cast(Any, self.store), ["a"], self.bell, PollConfig(), self.grown.append, clock=self.clock)
+
+    def somebody_waits(self) -> None:
+        Sleeper(self.bell, "a")
+        wait_for(self.bell.idle, 5, "it to wait")
+
+    def rounds(self, number: int) -> list[float]:
+        """That many, each after the pause that the one before it asked for."""
+        pauses = []
+        for _ in range(number):
+            pauses.append(self.poller.run_once())
+            self.clock.now += pauses[-1]
+        return pauses
+
+
+def test_looks_are_rare_while_nobody_waits() -> None:
+    looking = Looking()
+    begun = looking.clock.now
+    looking.rounds(300)
+    assert len(looking.store.looks) <= 1 + (looking.clock.now - begun) / UNASKED
 
 
 def test_empty_looks_become_rarer_up_to_the_configured_pause() -> None:
-    store, bell = FakeStore(), Bell()
-    Sleeper(bell, "a")
-    wait_for(bell.idle, 5, "it to wait")
-    poll = poller(store, bell, [])
-    bell.worked_at = -10.0
-    pauses = [poll.run_once() for _ in range(15)]
+    looking = Looking()
+    looking.somebody_waits()
+    pauses = looking.rounds(15)
     assert pauses == sorted(pauses) and pauses[-1] == 0.25
-    assert store.looks.count(False) == 14
+    assert looking.store.looks == [False] * 15
 
 
 def test_work_that_nobody_is_free_for_asks_the_pools_to_grow() -> None:
-    store, grown = FakeStore(), cast("list[set[str]]", [])
-    store.hits = {"a": {2: SPOT}}
-    poller(store, Bell(), grown).run_once()
-    assert grown == [{"a"}]
+    looking = Looking()
+    looking.store.hits = {"a": {2: SPOT}}
+    looking.rounds(1)
+    assert looking.grown == [{"a"}]
 
 
-@pytest.mark.parametrize(
-    ("costs", "pause"), [((0.001, 0.0), 1.0), ((0.7, 0.001), 1.0), ((0.1, 0.2), 5.0), ((9.0, 9.0), 30.0)]
-)
-def test_full_looks_become_rarer_when_they_are_dear_twice_running(costs: tuple[float, float], pause: float) -> None:
-    assert full_look_pause(*costs) == full_look_pause(*reversed(costs)) == pause
+def test_what_a_full_look_has_just_seen_is_not_asked_again_at_once() -> None:
+    looking = Looking()
+    looking.somebody_waits()
+    looking.rounds(15)
+    looking.clock.now += 0.1
+    looking.poller.heed(Look({}, frozenset(), SPOT.due))
+    looking.clock.now += 0.1
+    looked = len(looking.store.looks)
+    assert looking.poller.run_once() == pytest.approx(0.15)
+    assert len(looking.store.looks) == looked
+    looking.clock.now += 0.15
+    looking.poller.run_once()
+    assert len(looking.store.looks) == looked + 1
 
 
-def test_the_first_full_look_which_opens_the_connection_puts_off_no_other() -> None:
-    store = FakeStore()
-    slow = threading.Event()
-    quick, store.look = store.look, lambda *some, **more: (slow.wait(0.2), quick(*some, **more))[1]  # type: ignore[method-assign]
-    poll = poller(store, Bell(), [])
-    poll.run_once()
-    wait_for(lambda: poll.run_once() and len(store.looks) == 2, 8, "the next full look")
+def test_what_a_full_look_finds_wakes_who_waits() -> None:
+    looking = Looking()
+    sleeper = Sleeper(looking.bell, "a")
+    wait_for(looking.bell.idle, 5, "it to wait")
+    looking.poller.heed(Look({"a": {2: SPOT}}, frozenset(), SPOT.due))
+    wait_for(lambda: sleeper.got, 5, "it to wake")
