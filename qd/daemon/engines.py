@@ -7,7 +7,7 @@ May import: daemon.engine and what is below the daemon. Owns: the engines.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from qd.config.model import Config
@@ -51,6 +51,7 @@ class Engines:
         self._events, self._make = events, make
         self._current: Engine | None = None
         self._retired: tuple[Engine, ...] = ()
+        self._counted = DepthSnapshot()
         self._reloaded = True
         events.listen(self._hear, ReloadApplied, ReloadRefused)
 
@@ -64,13 +65,18 @@ class Engines:
             Exception: what its start raised; the one before goes on as if nothing had been asked.
         """
         fresh = self._make(setup.config, setup.registry, setup.database, self._events)
+        if self._current is not None:
+            fresh.take_over(self._current)
         try:
             fresh.start()
         except Exception:
             fresh.retire()
             self._retired = (*self._retired, fresh)
             raise
-        old, self._current = self._current, fresh
+        old = self._current
+        same = old is not None and old.config.database.place == setup.config.database.place
+        self._counted = self.depths() if same else DepthSnapshot()
+        self._current = fresh
         if old is not None:
             self._retired = (*self._retired, old)
             old.hand_over()
@@ -113,8 +119,13 @@ class Engines:
         return any(engine.stuck() for engine in self.all())
 
     def depths(self) -> DepthSnapshot:
-        """The last count of the rows."""
-        return DepthSnapshot() if self._current is None else self._current.sampler.snapshot()
+        """The last count of the rows; after a reload the one before it, until the new configuration's is there."""
+        if self._current is None:
+            return DepthSnapshot()
+        counted = self._current.sampler.snapshot()
+        if counted.stamp:
+            return replace(counted, known=frozenset(self._current.config.queues))
+        return self._counted if self._counted.stamp else counted
 
     def workers(self) -> Mapping[str, tuple[int, int, int]]:
         """Threads of each worker: idle, busy, backing off; with those that a reload retired."""

@@ -28,12 +28,14 @@ class DepthSnapshot:
         interval: seconds until the next count.
         stamp: Unix time of the count; 0.0: there was none.
         taken: monotonic time of the count.
+        known: the queues that it told apart; None: all that there are.
     """
 
     rows: tuple[QueueDepth, ...] = ()
     interval: float = 0.0
     stamp: float = 0.0
     taken: float = field(default_factory=monotonic)
+    known: frozenset[str] | None = None
 
     def fresh(self) -> bool:
         """True while it may be shown."""
@@ -59,7 +61,15 @@ def depth_families(snapshot: DepthSnapshot, queues: tuple[str, ...]) -> Iterator
         family.add_metric((), value)
         yield family
     if snapshot.fresh():
-        yield from _row_families(by_queue(snapshot.rows, queues))
+        yield from _row_families(_counted(snapshot, queues))
+
+
+def _counted(snapshot: DepthSnapshot, queues: tuple[str, ...]) -> dict[str, QueueDepth]:
+    """What the snapshot can tell: what is new since was counted among all others, so neither is shown."""
+    rows = by_queue(snapshot.rows, queues)
+    if snapshot.known is None or snapshot.known >= set(queues) - {OTHER}:
+        return rows
+    return {queue: depth for queue, depth in rows.items() if queue in snapshot.known}
 
 
 def by_queue(rows: Iterable[QueueDepth], queues: tuple[str, ...]) -> dict[str, QueueDepth]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 from qd.metrics.catalogue import CATALOGUE
@@ -12,6 +14,8 @@ from tests.support.waiting import wait_for
 
 READ = {*DEPTHS, "qd_queue_workers", "qd_oldest_running_job_seconds"}
 """Gauges by queue: all that there are."""
+
+STAMP = "qd_queue_stats_last_refresh_timestamp_seconds"
 
 POLICY = {"lease": "6s", "timeout": "60s"}
 
@@ -106,3 +110,22 @@ def test_a_refused_reload_leaves_every_series_as_it_was(qd: Qd, daemon: Daemon) 
     qd.file.write_text(qd.file.read_text().replace('"lease"', '"laese"'))
     refused(daemon)
     assert set(page(qd.port).series) == before
+
+
+def test_what_was_counted_is_shown_on_while_the_new_configuration_can_not_count(qd: Qd) -> None:
+    qd.write(queues=dict.fromkeys(("default", "mails"), POLICY), http={"refresh": "20s"})
+    qd.sql("INSERT INTO qd_jobs (queue, type, available_at) VALUES ('mails', 'nap', NOW(6) + INTERVAL 1 HOUR)")
+    daemon = qd.start()
+    before = page(qd.port)
+    assert before.value("qd_queue_jobs", queue="mails", state="delayed") == 1
+    with closing(qd.server.connect(qd.database)) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute("LOCK TABLES qd_failed_jobs WRITE")
+        for queues in (("default", "mails"), ("mails", "reports")):
+            serve(qd, *queues)
+            applied(daemon)
+            after = page(qd.port)
+            assert after.value("qd_queue_jobs", queue="mails", state="delayed") == 1
+            assert after.value(STAMP) == before.value(STAMP) != 0
+        assert "reports" not in after.labels("qd_queue_jobs", "queue")
+        cursor.execute("UNLOCK TABLES")
+    wait_for(lambda: page(qd.port).value("qd_queue_jobs", queue="reports", state="ready") == 0, 30, "the next count")
