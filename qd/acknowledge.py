@@ -77,6 +77,32 @@ class Acknowledger:
             raise
         self.tell(written)
 
+    def try_once(self, done: Sequence[Done]) -> bool:
+        """Writes the ends of these jobs if it can be done now; says each verdict once.
+
+        Returns:
+            False: one of them is locked or, where there are several, refused. Try each alone, and again later.
+
+        Raises:
+            StoreError: the database is away; try again later.
+        """
+        try:
+            written = self._written(self._ours(done), self._once)
+        except TransactionFailed:
+            return False
+        except Exception as error:
+            if isinstance(error, StoreError) and not isinstance(error, DataRefused):
+                raise
+            if len(done) == 1:
+                self.settle(done)  # which gives up in the end
+            return len(done) == 1
+        self.tell(written)
+        return True
+
+    def _once(self, settlements: Sequence[Settlement]) -> list[Verdict | None]:
+        self._turn()
+        return list(self._store.settle(settlements))
+
     def write(self, done: Sequence[Done]) -> list[Written]:
         """Writes the ends of these jobs, however long it takes; what came of them is still to be told."""
         return self._written(self._ours(done), self._until_written)
