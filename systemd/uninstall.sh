@@ -19,6 +19,7 @@ if live; then
 fi
 
 removed=
+stays=
 take() { # FILE...: away, and remembers that there was something
   for file; do
     [ -e "$file" ] || [ -L "$file" ] || continue
@@ -47,18 +48,21 @@ rmdir "$DESTDIR$DOCDIR" 2>/dev/null || true
 at=$DESTDIR$PREFIX
 kept='/etc/qd, /etc/credstore/qd.db-password, drop-ins, /var/lib/qd, the user qd, the tables'
 if [ -e "$at/.qd" ]; then
-  removed=yes
   others=$("$at/bin/python" systemd/program.py strangers) || others=$at # its Python is gone: nobody knows
   if [ -z "$others" ]; then
     rm -rf "$at"
+    removed=yes
   else
-    "$at/bin/python" -m pip uninstall --quiet --yes qd || true
+    for ours in "$at"/lib/python*/site-packages/qd-*.dist-info; do
+      [ ! -e "$ours" ] || ! "$at/bin/python" -m pip uninstall --quiet --yes qd || removed=yes
+    done
     kept="$at with $(printf '%s\n' "$others" | head -n 1) and what else isn't qd's, $kept"
+    stays="; $at isn't qd's alone and stays"
   fi
 fi
 if live; then systemctl daemon-reload; fi
 if [ -n "$removed" ]; then
   printf '%s\n' "qd: removed; yours and kept: $kept"
 else
-  printf '%s\n' "qd: nothing to remove: ${DESTDIR:+in $DESTDIR }there is no qd in $LIBDIR/systemd/system and $PREFIX"
+  printf '%s\n' "qd: nothing to remove: ${DESTDIR:+in $DESTDIR }there is no qd in $LIBDIR/systemd/system and $PREFIX$stays"
 fi
