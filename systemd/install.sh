@@ -29,7 +29,7 @@ put() { # FILE TARGET: as the units need it, readable by all
 
 program() {
   at=$DESTDIR$PREFIX
-  [ -z "$(ls -A "$at" 2>/dev/null)" ] || [ -e "$at/pyvenv.cfg" ] ||
+  [ -z "$(ls -A "$at" 2>/dev/null)" ] || [ -e "$at/pyvenv.cfg" ] || [ -e "$at/.qd" ] ||
     fail "$at holds something else: PREFIX is a folder for qd's program alone, like /opt/qd"
   base=$("$PYTHON" systemd/interpreter.py 2>/dev/null) || [ -z "$base" ] ||
     fail "the service couldn't run $base; take another, like make install PYTHON=/usr/bin/python3"
@@ -47,7 +47,10 @@ program() {
     [ -d "$at/lib/python$version" ] || echo "qd: it is another version: install packages of yours into $PREFIX again"
     find "$at/bin" -name 'python*' -type l -delete
   fi
-  "$at/bin/python" -m pip --version >/dev/null 2>&1 || "$PYTHON" -m venv "$at"
+  mkdir -p "$at"
+  [ -e "$at/.qd" ] || : >"$at/.qd" # by this a run that is cut off is known to the next, wherever it was
+  { [ -s "$at/pyvenv.cfg" ] && "$at/bin/python" systemd/program.py pip && "$at/bin/python" -m pip --version; } \
+    >/dev/null 2>&1 || "$PYTHON" -m venv "$at"
   mkdir "$work/sources"
   cp -R qd setup.py pyproject.toml README.md LICENSE "$work/sources" # a build would leave its own behind here
   "$at/bin/python" systemd/program.py before

@@ -177,6 +177,7 @@ def test_the_program_is_moved_to_its_place_and_goes_with_all_that_it_brought(che
     python = open_python()
     broken_off = checkout.make("install", DESTDIR=str(checkout.tree), PYTHON=python, PIP_NO_INDEX="1")
     assert broken_off.returncode != 0 and "qd: pip could not install" in broken_off.stderr
+    cut_while_pip_is_unpacked(checkout.tree / "opt/qd")
     checkout.install(PROGRAM="yes", PYTHON=python)
     assert {str(path) for path in checkout.folder.rglob("*")} == before
     program = checkout.tree / "opt/qd"
@@ -189,9 +190,42 @@ def test_the_program_is_moved_to_its_place_and_goes_with_all_that_it_brought(che
     (program / "shop.py").write_text("import qd\n")
     assert "/opt/qd with " in (said := checkout.uninstall()) and "opt/qd/shop.py" in said
     assert not list(program.glob("lib/python*/site-packages/qd")) and (program / "bin/python").exists()
+    again = checkout.make("uninstall", DESTDIR=str(checkout.tree))
+    assert again.stdout.startswith("qd: nothing to remove: ") and "/opt/qd isn't qd's alone and stays" in again.stdout
+    assert again.stderr == "" and again.returncode == 0
     (program / "shop.py").unlink()
     checkout.uninstall()
     assert checkout.files() == {CONFIGURATION} and not program.exists()
+
+
+def cut_while_pip_is_unpacked(program: Path) -> None:
+    """As a power cut or a kill leaves an environment."""
+    (packages,) = program.glob("lib/python*/site-packages")
+    (info,) = packages.glob("pip-*.dist-info")
+    (info / "RECORD").unlink()
+    shutil.rmtree(packages / "pip" / "_vendor")
+    (program / ".qd").write_text("")
+
+
+@pytest.mark.parametrize("leads_to", ["empty", "nowhere"])
+def test_a_prefix_that_is_a_link_to_no_environment_is_refused(checkout: Checkout, leads_to: str) -> None:
+    (checkout.tree / "srv/empty").mkdir(parents=True)
+    (checkout.tree / "srv/qd").symlink_to(checkout.tree / "srv" / leads_to)
+    os.chmod(checkout.tree, 0o777)
+    before = {*checkout.tree.rglob("*")}
+    said = checkout.refused("install", DESTDIR=str(checkout.tree), PREFIX="/srv/qd", PYTHON=open_python())
+    assert said.startswith("qd: '/srv/qd' is a link") and said.endswith(f"{checkout.tree}/srv/{leads_to}")
+    assert {*checkout.tree.rglob("*")} == before
+
+
+def test_an_installation_that_was_cut_off_before_it_had_an_environment_is_taken_up(checkout: Checkout) -> None:
+    """All that there is is its mark; without that the folder is another's."""
+    for name in ("opt/qd/.qd", "opt/qd/lib/python3/site-packages/half"):
+        (checkout.tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkout.tree / name).write_text("")
+    checkout.plain = False
+    done = checkout.make("install", DESTDIR=str(checkout.tree), PYTHON=open_python(), PIP_NO_INDEX="1")
+    assert "qd: pip could not install" in done.stderr and (checkout.tree / "opt/qd/bin/pip").exists()
 
 
 def test_a_tree_may_have_any_name(checkout: Checkout) -> None:
