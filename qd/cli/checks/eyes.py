@@ -119,6 +119,8 @@ def _may_not(sight: Sight, stop: str, account: Account) -> str:
     if os.path.isdir(stop):
         on_the_way = "" if sight.path == stop else f", on the way to {sight.path}"
         return f"enter {stop}{on_the_way}: chgrp {group} and chmod g+rx that folder, or move what is in it"
+    if sight.what == "password":  # whose group may hold others, who are let in to wake the daemon
+        return f"read {stop}: chown {account.name} and chmod 400 {stop}"
     right, act = ("x", "run") if sight.need == os.X_OK else ("", "read")
     return f"{act} {stop}: chgrp {group} and chmod g+r{right} it"
 

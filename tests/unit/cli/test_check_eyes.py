@@ -99,7 +99,8 @@ def test_a_file_that_root_alone_may_read_is_told_with_what_to_do(
     path.chmod(mode)
     [(found, said)] = failures(place.found())
     assert found == what
-    assert said.startswith(f"qd.service runs as nobody, who may not {act} {path}: chgrp ")
+    cure = f"chown nobody and chmod 400 {path}" if name == "secret" else "chgrp "
+    assert said.startswith(f"qd.service runs as nobody, who may not {act} {path}: {cure}")
 
 
 @pytest.mark.parametrize("name", ["jobs", "python"])
