@@ -32,7 +32,7 @@ class SqlDatabase(ABC):
 
     def store(self, name: str) -> SqlStore:
         """See Database."""
-        return SqlStore(name, self._session(name), self._shared)
+        return SqlStore(name, self._session(name), self._shared, lambda: self._session(name))
 
     def schema(self) -> SchemaState:
         """See Database."""

@@ -169,7 +169,7 @@ class Owner:
         events = Events(self.published.append)
         database = bench.again(events, **more)
         self.session = Unanswered(database._session(name))
-        self.store = SqlStore(name, self.session, database._shared)
+        self.store = SqlStore(name, self.session, database._shared, lambda: database._session(name))
         self.clock, self.troubled = 1000.0, 0.0
         self.seen: dict[tuple[int, str, str], float] = {}
         announcer = Announcer(self.store, DaemonRow(name, "host", 1, "1", tuple(policies), ()))

@@ -2,22 +2,22 @@
 
 Grants are tried, not parsed: statements whose WHERE is false need the same rights as real ones and
 touch no row. A part that can't be asked is a finding of its own, and the others are asked all the same.
-May import: the pure modules, protocol, dialect, schema, plan, room.
+May import: the pure modules, protocol, dialect, plan, room, tables, writes.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from functools import partial
 
 from qd.duration import spell
-from qd.errors import OUT_OF_REACH, SetupWrong, StoreError
+from qd.errors import OUT_OF_REACH, SetupWrong, StoreError, UnknownError
 from qd.store.admin import room
 from qd.store.admin.plan import claim_plan
+from qd.store.admin.tables import of_tables, of_triggers
+from qd.store.admin.writes import DENIED, tried
 from qd.store.dialect import Cursor, Session
 from qd.store.protocol import Demand, Finding
-from qd.store.schema import refuse_left_out
 
 NEEDED = {
     "qd_jobs": ("SELECT", "INSERT", "UPDATE", "DELETE"),
@@ -44,24 +44,6 @@ _TRIED = {
     "DELETE": "DELETE FROM {table} WHERE 1 = 0",
 }
 
-CHECKS = tuple(
-    f"qd_jobs_{what}_check" for what in ("queue", "type", "payload", "priority", "lane", "max_attempts", "available_at")
-)
-"""The constraints of schema.sql that refuse rows which can't be run."""
-
-INDEXES = {
-    "qd_jobs": {"qd_jobs_unique": ("unique_queue", "unique_key"),
-                "qd_jobs_claim": ("queue", "lane", "priority", "available_at")},
-    "qd_failed_jobs": {"qd_failed_jobs_job": ("job_id",), "qd_failed_jobs_queue": ("queue", "id"),
-                       "qd_failed_jobs_failed_at": ("failed_at",)},
-}  # fmt: skip
-"""The indexes of schema.sql, primary keys aside, and their columns in order."""
-
-DENIED = frozenset({1044, 1142, 1143})
-"""What a server says to a statement for which a right is missing."""
-
-UNIQUE = "qd_jobs_unique"
-
 SHORT_WAIT = 60
 """Seconds of wait_timeout below which idle connections would be made anew all the time."""
 
@@ -72,46 +54,81 @@ _VARIABLES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Traits:
-    """What information_schema says of qd's tables."""
+class _Parts:
+    """The parts of an inspection, each asked whatever became of those before it.
 
-    foreign: list[str]
-    lost: list[str]
-    unique: bool
-    checks: set[str]
+    Args:
+        fresh: makes a session. An error that no rule knows closes the one it came on, and keeps it closed for a while:
+            what is asked next is asked on another.
+    """
+
+    def __init__(self, fresh: Callable[[], Session]) -> None:
+        self._fresh = fresh
+        self._session: Session | None = None
+
+    def asked(self, what: str, ask: Callable[[Session], Iterator[Finding]]) -> Iterator[Finding]:
+        """A part's findings; what can't be asked (no right to it, a locked table) is one too."""
+        try:
+            yield from ask(self.session())
+        except OUT_OF_REACH:
+            raise
+        except StoreError as error:
+            self.failed(error)
+            yield Finding("FAIL", what, f"can't be looked at: {error}")
+
+    def session(self) -> Session:
+        """That for the next question."""
+        if self._session is None:
+            self._session = self._fresh()
+        return self._session
+
+    def failed(self, error: StoreError) -> None:
+        """A question had no answer."""
+        if isinstance(error, UnknownError):
+            self.close()
+
+    def close(self) -> None:
+        """Ends the session, if there is one."""
+        if self._session is not None:
+            self._session.close()
+        self._session = None
 
 
-def inspect(session: Session, demand: Demand | None = None) -> Iterator[Finding]:
+def inspect(fresh: Callable[[], Session], demand: Demand | None = None) -> Iterator[Finding]:
     """All findings about the server, as they are made.
 
     Args:
+        fresh: makes a session of its own, so that no error of ours stays with the caller's.
         demand: what its limits are judged by; None leaves them out.
 
     Raises:
         StoreError: the server is out of reach; what was found before stands.
     """
-    if session.dialect.name != "mysql":
-        yield from _asked("claim plan", lambda: claim_plan(session))
-        return
-    yield from _asked("server", lambda: _of_settings(session, demand))
-    if demand is not None:
-        yield from _asked("connections", lambda: room.connections(session, demand.connections))
-        yield from _asked("account", lambda: room.account(session))
-        yield from _asked("packet", lambda: room.packet(session))
-    yield from _asked("tables", lambda: _of_tables(session))
-    yield from _asked("claim plan", lambda: claim_plan(session))
-    yield from _asked("grants", lambda: _grants(session))
-
-
-def _asked(what: str, ask: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """A part's findings; what can't be asked (no right to it, a locked table) is one too."""
+    parts = _Parts(fresh)
     try:
-        yield from ask()
-    except OUT_OF_REACH:
-        raise
-    except StoreError as error:
-        yield Finding("FAIL", what, f"can't be looked at: {error}")
+        yield from _all(parts, demand)
+    finally:
+        parts.close()
+
+
+def _all(parts: _Parts, demand: Demand | None) -> Iterator[Finding]:
+    if parts.session().dialect.name != "mysql":
+        yield from parts.asked("claim plan", claim_plan)
+        return
+    yield from parts.asked("server", lambda session: _of_settings(session, demand))
+    if demand is not None:
+        yield from parts.asked("connections", lambda session: room.connections(session, demand.connections))
+        yield from parts.asked("account", room.account)
+        yield from parts.asked("packet", room.packet)
+    can_undo = True
+    for finding in (found for table in NEEDED for found in parts.asked("tables", partial(of_tables, table=table))):
+        can_undo = can_undo and finding.what != "engine"
+        yield finding
+    yield from parts.asked("triggers", of_triggers)
+    yield from parts.asked("claim plan", claim_plan)
+    yield from _grants(parts)
+    if can_undo:
+        yield from parts.asked("writes", tried)
 
 
 def _of_settings(session: Session, demand: Demand | None) -> Iterator[Finding]:
@@ -191,64 +208,17 @@ def _longest_statement(variables: dict[str, str]) -> float:
     return float(variables.get("max_execution_time", 0)) / 1000
 
 
-def _of_tables(session: Session) -> Iterator[Finding]:
-    """What qd relies on in its tables beside their columns, and what an import or a hand may have lost."""
-    found = session.read(_traits)
-    names = ", ".join(found.foreign)
-    if found.foreign:
-        yield Finding("FAIL", "engine", f"not InnoDB, so that moves between tables can be half done: {names}")
-    if not found.unique:
-        yield Finding(
-            "FAIL", "unique keys", "qd_jobs has no unique index on (unique_queue, unique_key): jobs with the same key "
-            "are enqueued twice. Make it again as schema.sql has it"
-        )  # fmt: skip
-    if found.lost:
-        yield Finding(
-            "FAIL", "indexes", f"lost, or not as they were: {', '.join(found.lost)}: whole tables are walked, or a "
-            "statement is refused. Make them again as schema.sql has them"
-        )  # fmt: skip
-    lost = [name for name in CHECKS if name not in found.checks]
-    if lost:
-        yield Finding(
-            "warn", "constraints", f"lost: {', '.join(lost)}: rows that can't be run are let in. Make them again as "
-            "schema.sql has them"
-        )  # fmt: skip
-
-
-def _traits(cursor: Cursor) -> _Traits:
-    tables = ", ".join(f"'{table}'" for table in NEEDED)
-    here = "table_schema = DATABASE() AND table_name"
-    cursor.execute(f"SELECT table_name, engine FROM information_schema.tables WHERE {here} IN ({tables})")
-    foreign = [str(name) for name, engine in cursor.fetchall() if engine != "InnoDB"]
-    refuse_left_out(cursor)
-    cursor.execute(
-        f"SELECT index_name, column_name, non_unique FROM information_schema.statistics WHERE {here} IN ({tables}) "
-        "ORDER BY table_name, index_name, seq_in_index"
-    )
-    found: dict[str, tuple[str, ...]] = {}
-    unique = set()
-    for name, column, repeats in cursor.fetchall():
-        found[str(name)] = (*found.get(str(name), ()), str(column).lower())
-        if not repeats:
-            unique.add(str(name))
-    refuse_left_out(cursor)
-    expected = {name: columns for indexes in INDEXES.values() for name, columns in indexes.items()}
-    lost = [name for name, columns in expected.items() if name != UNIQUE and found.get(name) != columns]
-    cursor.execute("SHOW CREATE TABLE qd_jobs")  # information_schema hides constraints from the daemon's account
-    checks = set(re.findall(r"CONSTRAINT `(\w+)` CHECK", str(cursor.fetchall()[0][1])))
-    return _Traits(foreign, lost, any(found[name] == expected[UNIQUE] for name in unique), checks)
-
-
-def _grants(session: Session) -> Iterator[Finding]:
+def _grants(parts: _Parts) -> Iterator[Finding]:
     """Each right on each table, tried; where a table can't be asked, the others are."""
     missing: list[str] = []
     untried: dict[str, list[str]] = {}
     for table in NEEDED:
         try:
-            missing += [f"{right} on {table}" for right in _missing(session, table)]
+            missing += [f"{right} on {table}" for right in _missing(parts.session(), table)]
         except OUT_OF_REACH:
             raise
         except StoreError as error:
+            parts.failed(error)
             untried.setdefault(str(error), []).append(table)
     if missing:
         yield Finding("FAIL", "grants", f"missing: {', '.join(missing)}; see docs/grants.sql")

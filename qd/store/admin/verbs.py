@@ -41,6 +41,7 @@ class AdminVerbs:
     """Every AdminStore method, see qd.store.protocol; the class that inherits is a Store itself."""
 
     _session: Session
+    _fresh: Callable[[], Session]
 
     def list_jobs(self, where: Filter) -> list[JobRow]:
         """See AdminStore."""
@@ -143,7 +144,7 @@ class AdminVerbs:
 
     def inspect(self, demand: Demand | None = None) -> Iterator[Finding]:
         """See AdminStore."""
-        return inspection.inspect(self._session, demand)
+        return inspection.inspect(self._fresh, demand)
 
     def own_queues(self, prefix: str) -> list[str]:
         """See AdminStore."""

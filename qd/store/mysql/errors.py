@@ -38,8 +38,9 @@ BUSY = frozenset({1021, 1114, 1129, 1226})
 """No room, or refused for a while."""
 
 SETUP = frozenset(
-    {1044, 1045, 1049, 1054, 1064, 1130, 1142, 1143, 1146, 1176, 1227, 1370, 1665, 1698, 1820, 1862, 2061, 3118, 4151}
-)
+    {1044, 1045, 1049, 1054, 1064, 1130, 1142, 1143, 1146, 1176, 1227, 1364, 1370, 1665, 1698, 1820, 1862, 2061, 3118,
+     4151}
+)  # fmt: skip
 """Only a person can help."""
 
 DATA = frozenset({1048, 1062, 1153, 1264, 1265, 1292, 1301, 1366, 1406, 1690, 2020, 3140, 3141, 3819, 4025})
@@ -76,6 +77,7 @@ HINTS = {
     1203: "raise max_user_connections or run fewer daemons",
     1226: "raise the user's resource limits",
     1290: "the server is read-only: is it still the primary?",
+    1364: "a column has lost its default or AUTO_INCREMENT, or isn't qd's: compare the table with schema.sql",
     1665: "set binlog_format to ROW or MIXED",
     1698: "check database.user and its password",
     1792: "the server is read-only: is it still the primary?",

@@ -11,7 +11,10 @@ import pytest
 
 from qd.errors import ConnectionLost
 from qd.store.admin import plan
-from qd.store.admin.inspection import CHECKS, INDEXES
+from qd.store.admin.inspection import inspect
+from qd.store.admin.shape import read
+from qd.store.admin.tables import expected
+from qd.store.dialect import MYSQL
 from qd.store.protocol import Demand, Finding
 from tests.contract.admin.desk import Desk
 from tests.support.changing import changing
@@ -77,9 +80,9 @@ def hasty(server: Desk) -> Iterator[Desk]:
 @pytest.mark.parametrize(
     ("table", "hidden"),
     [
-        ("qd_failed_jobs", {"packet", "grants"}),
+        ("qd_failed_jobs", {"packet", "tables", "grants"}),
         ("qd_jobs", {"packet", "tables", "claim plan", "grants"}),
-        ("qd_daemons", {"grants"}),
+        ("qd_daemons", {"tables", "grants"}),
     ],
 )
 def test_a_locked_table_hides_only_what_is_asked_of_it_and_that_is_told(
@@ -138,8 +141,9 @@ def test_a_session_that_somebody_changed_behind_qd_is_told(
         setting = setting.replace("tx_", "transaction_").replace("max_statement_time", "max_execution_time")
         setting = setting.replace("600", "600000")
     store: Any = server.store()
-    store._session.read(lambda cursor: cursor.execute(f"SET SESSION {setting}"))
-    findings = list(store.inspect(DEMAND))
+    changed = store._fresh()
+    changed.read(lambda cursor: cursor.execute(f"SET SESSION {setting}"))
+    findings = list(inspect(lambda: changed, DEMAND))
     assert [(found.what, found.level) for found in findings if found.level != "ok"] == [(what, level)]
     assert said in next(found.detail for found in findings if found.what == what)
 
@@ -279,15 +283,134 @@ def test_what_a_table_has_lost_is_named(server: Desk, what: str, level: str, los
     assert wrong(server) == [(what, level)]
 
 
-def test_the_constraints_that_are_looked_for_are_all_that_the_schema_has() -> None:
-    assert set(CHECKS) == set(re.findall(r"CONSTRAINT (\w+) CHECK", SCHEMA))
+def test_what_is_looked_for_is_all_that_the_schema_has() -> None:
+    """Migrations that change a table have to be known to `expected`."""
+    bare = "\n".join(line for line in SCHEMA.splitlines() if not line.lstrip().startswith("--"))
+    made = {
+        name: read(text) for text, name in re.findall(r"(CREATE TABLE (\w+) .*?;)$", bare, re.DOTALL | re.MULTILINE)
+    }
+    assert made == expected(MYSQL)
+    jobs = made["qd_jobs"]
+    assert (len(made), len(jobs.columns), len(jobs.keys), len(jobs.checks)) == (5, 17, 3, 7)
 
 
-def test_the_indexes_that_are_looked_for_are_all_that_the_schema_has() -> None:
-    tables = re.split(r"CREATE TABLE (\w+)", SCHEMA)[1:]
-    found = {}
-    for name, body in zip(tables[::2], tables[1::2], strict=True):
-        keys = re.findall(r"^\s+(?:UNIQUE )?KEY (\w+) \(([^)]*)\)", body, re.MULTILINE)
-        if keys:
-            found[name] = {key: tuple(columns.split(", ")) for key, columns in keys}
-    assert found == INDEXES
+@pytest.mark.parametrize(
+    ("what", "said", "change"),
+    [
+        ("columns", "unique_queue isn't made by the server, so that jobs with the same unique key are enqueued twice",
+         "DROP INDEX qd_jobs_unique, DROP COLUMN unique_queue, ADD unique_queue VARCHAR(64) CHARACTER SET ascii "
+         "COLLATE ascii_bin NULL, ADD UNIQUE KEY qd_jobs_unique (unique_queue, unique_key)"),
+        ("columns", "available_at is datetime, not timestamp(6)",
+         "DROP CONSTRAINT qd_jobs_available_at_check, MODIFY available_at DATETIME NOT NULL DEFAULT CURRENT_TIMESTAMP, "
+         "ADD CONSTRAINT again CHECK (available_at >= '1971-01-01 00:00:00')"),
+        ("columns", "available_at changes by itself at each UPDATE",
+         "MODIFY available_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6)"),
+        ("columns", "reserved_by is varchar(20), not varchar(255)",
+         "MODIFY reserved_by VARCHAR(20) CHARACTER SET ascii COLLATE ascii_bin NULL"),
+        ("columns", "created_at has no default", "MODIFY created_at TIMESTAMP(6) NOT NULL"),
+        ("columns", "last_error can't be NULL",
+         "MODIFY last_error TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT ('')"),
+        ("columns", "unique_key is compared by a collation",
+         "MODIFY unique_key VARCHAR(191) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NULL"),
+        ("columns", "tenant, which isn't qd's, has no default", "ADD tenant INT NOT NULL"),
+        ("indexes", "not as they were: qd_jobs_claim", "DROP INDEX qd_jobs_claim, "
+         "ADD KEY qd_jobs_claim (queue, lane, priority, available_at, id)"),
+    ],
+)  # fmt: skip
+def test_a_column_or_index_that_cannot_do_what_qds_does_is_told(
+    server: Desk, what: str, said: str, change: str
+) -> None:
+    server.sql(f"ALTER TABLE qd_jobs {change}")
+    assert (what, "FAIL") in wrong(server)
+    assert said in told(server, what).detail
+
+
+def test_tables_that_hold_more_than_qds_are_as_good(server: Desk) -> None:
+    server.sql(
+        "ALTER TABLE qd_jobs ADD tenant INT NULL, ADD KEY shop_tenant (tenant), MODIFY attempts INT UNSIGNED NOT NULL "
+        "DEFAULT 0 COMMENT 'starts, NOT NULL (all)', MODIFY last_error MEDIUMTEXT CHARACTER SET utf8mb4 "
+        "COLLATE utf8mb4_bin NULL, ADD CONSTRAINT shop_check CHECK (tenant > 0)"
+    )
+    assert wrong(server) == []
+
+
+@pytest.mark.parametrize(
+    ("table", "index"), [("qd_jobs", "qd_jobs_unique"), ("qd_failed_jobs", "qd_failed_jobs_queue")]
+)
+def test_an_index_that_the_server_may_not_use_is_told(server: Desk, table: str, index: str) -> None:
+    version = str(server.sql("SELECT VERSION()")[0][0])
+    if "MariaDB" in version and version.startswith("10.5"):
+        pytest.skip("it can't ignore an index")
+    server.sql(f"ALTER TABLE {table} ALTER INDEX {index} {'IGNORED' if 'MariaDB' in version else 'INVISIBLE'}")
+    assert wrong(server) == [("indexes", "FAIL")]
+    assert index in told(server, "indexes").detail and "ALTER INDEX" in told(server, "indexes").detail
+
+
+def test_constraints_count_by_what_they_enforce_not_by_name(server: Desk) -> None:
+    server.sql("CREATE TABLE other LIKE qd_jobs")
+    server.sql("RENAME TABLE qd_jobs TO old, other TO qd_jobs")
+    server.sql("DROP TABLE old")
+    server.server and server.server.grant(server.config.name)
+    assert wrong(server) == []
+    server.sql("ALTER TABLE qd_jobs ADD CONSTRAINT mine CHECK (priority <= 300)")
+    assert wrong(server) == []
+
+
+def test_a_constraint_of_the_same_name_that_lets_more_in_is_told(server: Desk) -> None:
+    server.sql("ALTER TABLE qd_jobs DROP CONSTRAINT qd_jobs_priority_check")
+    server.sql("ALTER TABLE qd_jobs ADD CONSTRAINT qd_jobs_priority_check CHECK (priority <= 30)")
+    assert wrong(server) == [("constraints", "warn")]
+    assert "not as they were: qd_jobs_priority_check:" in told(server, "constraints").detail
+
+
+def test_a_constraint_that_is_not_enforced_is_told(server: Desk) -> None:
+    if "MariaDB" in str(server.sql("SELECT VERSION()")):
+        pytest.skip("MariaDB enforces each, or has it not")
+    server.sql("ALTER TABLE qd_jobs ALTER CHECK qd_jobs_lane_check NOT ENFORCED")
+    assert wrong(server) == [("constraints", "warn")]
+    assert "not enforced: qd_jobs_lane_check:" in told(server, "constraints").detail
+
+
+REFUSAL = "FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not in the holidays'"
+
+
+@pytest.mark.parametrize(
+    ("table", "event", "said"),
+    [
+        ("qd_jobs", "INSERT", "enqueued"),
+        ("qd_jobs", "UPDATE", "claimed"),
+        ("qd_jobs", "DELETE", "finished"),
+        ("qd_failed_jobs", "INSERT", "made a dead letter"),
+        ("qd_failed_jobs", "DELETE", "taken out of the dead letters"),
+    ],
+)
+def test_a_trigger_that_refuses_a_write_is_told_whether_the_account_sees_it_or_not(
+    server: Desk, table: str, event: str, said: str
+) -> None:
+    server.sql(f"CREATE TRIGGER shop_holidays BEFORE {event} ON {table} {REFUSAL}")
+    assert [found for found in wrong(server) if found[0] != "triggers"] == [("writes", "FAIL")]
+    detail = told(server, "writes").detail
+    assert f"no job can be {said}: " in detail and "not in the holidays" in detail and "trigger" in detail
+    assert server.sql("SELECT COUNT(*) FROM qd_jobs") == [(0,)]
+
+
+def test_a_trigger_that_hinders_nothing_is_named_to_who_may_see_it(server: Desk) -> None:
+    server.sql("CREATE TRIGGER shop_seen AFTER UPDATE ON qd_jobs FOR EACH ROW SET @shop_seen = NEW.id")
+    server.sql(f"GRANT TRIGGER ON {server.config.name}.* TO '{server.config.user}'@'%'")
+    assert wrong(server) == [("triggers", "warn")]
+    assert "shop_seen (AFTER UPDATE on qd_jobs)" in told(server, "triggers").detail
+
+
+def test_one_error_that_no_rule_knows_is_blamed_on_nothing_else(server: Desk) -> None:
+    server.sql(f"CREATE TRIGGER shop_holidays BEFORE INSERT ON qd_jobs {REFUSAL}")
+    store = server.store()
+    assert [finding.what for finding in store.inspect(DEMAND) if finding.level == "FAIL"] == ["writes"]
+    assert store.now(), "and the store it was asked of answers on"
+
+
+def test_a_lost_auto_increment_is_one_fault_and_told_as_that(server: Desk) -> None:
+    server.sql("ALTER TABLE qd_jobs MODIFY id BIGINT UNSIGNED NOT NULL")
+    assert set(wrong(server)) - {("grants", "FAIL")} == {("columns", "FAIL"), ("writes", "FAIL")}
+    assert "id has no AUTO_INCREMENT" in told(server, "columns").detail
+    grants = told(server, "grants")  # MySQL doesn't look at the columns of a statement that puts nothing in
+    assert grants.level == "ok" or re.match("can't be tried on qd_jobs: ", grants.detail)
