@@ -99,9 +99,12 @@ for unit in $UNITS; do
     echo "qd: /etc/systemd/system/$unit counts instead of the new one: move it away, keep your changes in a drop-in"
 done
 running=$(systemctl list-units --plain --no-legend --state=active,activating,reloading,failed 'qd.service' 'qd@*.service' 2>/dev/null | cut -d' ' -f1)
+[ $did = installed ] || {
+  echo "qd: next: qd --config FILE migrate --status, then migrate, with the migrator's own file, and qd check:"
+  echo "qd:       docs/operations.md, Upgrade, has each step"
+}
 if [ -n "$running" ]; then
-  echo "qd: next: qd migrate with the migrator's account, qd check (docs/operations.md, Upgrade), then, one after the other,"
-  echo "qd:       systemctl restart $(echo $running) (running jobs may end within shutdown.grace)"
+  echo "qd: then: systemctl restart $(echo $running) (running jobs may end within shutdown.grace)"
 elif [ $did = upgraded ]; then
   echo "qd: no daemon is to be restarted: none runs"
 else

@@ -133,6 +133,7 @@ def test_the_installation_works_word_for_word_and_a_second_one_changes_nothing_o
     mine = bare.sh("cat /etc/qd/qd.yaml /etc/credstore/* /etc/systemd/system/qd.service.d/jobs.conf")
     again = upgraded(reader)
     assert "qd: upgraded " in again and "systemctl restart qd.service qd@mails.service" in again
+    assert "migrate --status" in again.partition("systemctl restart")[0], "the schema comes before the daemons"
     assert "credstore" not in again and bare.sh("stat -c '%a %G' /etc/qd/*.yaml") == 2 * "640 qd\n"
     assert mine == bare.sh("cat /etc/qd/qd.yaml /etc/credstore/* /etc/systemd/system/qd.service.d/jobs.conf")
 
