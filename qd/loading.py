@@ -31,6 +31,19 @@ def look_here() -> None:
         sys.path.insert(0, here)
 
 
+def load_public(*but: str) -> None:
+    """Loads what is loaded at its first use, so that a handler finds it where a deploy has replaced the files by then:
+    the next version's would come to this one's.
+
+    Args:
+        but: names that cost more than they are worth.
+    """
+    public = importlib.import_module(__package__)  # by its name: what it leads to is above this layer
+    for name in public.__all__:
+        if name not in but:
+            getattr(public, name)
+
+
 def import_module(name: str, source: Registry) -> str | None:
     """Imports a module; the problem in one line, or None. One that fails leaves no handler in `source`."""
     before = set(source.names())

@@ -35,6 +35,7 @@ from qd.daemon.watchdog import Proof, Watchdog
 from qd.errors import ConfigError, HandlerError, QdError, SetupWrong, StoreError
 from qd.events import DaemonFailed, DaemonReady, DaemonStarted, Events, Listener, Problem
 from qd.executors.environment import scrub
+from qd.loading import load_public
 from qd.log import LogListener, setup_logging
 from qd.log.lines import choose
 from qd.metrics import Metrics
@@ -162,6 +163,7 @@ class Daemon:
                 registry = load_handlers(config)
         except (ConfigError, HandlerError) as error:
             raise CannotStart("handlers", said(error), EX_CONFIG) from error
+        load_public()
         self._signals.install()  # a module may have taken a signal
         return registry
 

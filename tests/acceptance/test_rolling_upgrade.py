@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from qd import __all__ as PUBLIC
 from tests.acceptance.processes import children, in_processes
 from tests.support.daemon import Daemon, Qd
 from tests.support.mariadb import free_port
@@ -99,3 +100,59 @@ def test_a_child_of_the_next_version_that_the_running_daemon_can_not_talk_to_is_
     assert old.stop() == 0
     qd.start(PYTHONPATH=path)
     wait_for(lambda: qd.ran("end") == [first, job], 30, "the job, once the daemon was restarted")
+
+
+EVERYTHING = """
+import qd, time
+
+
+@qd.handler("everything")
+def everything(job):
+    missing = [name for name in qd.__all__ if name not in job.payload["but"] and not getattr(qd, name)]
+    return str(missing)
+
+
+@qd.handler("fails")
+def fails(job):
+    raise ValueError("as it must")
+
+
+@qd.handler("sticks")
+def sticks(job):
+    while True:
+        time.sleep(0.02)
+"""
+
+
+@pytest.mark.parametrize("executor", ["process", "thread"])
+def test_a_daemon_and_its_children_go_on_with_what_they_have_loaded_when_their_files_are_gone(
+    qd: Qd, executor: str
+) -> None:
+    folder = next_version(qd.folder)
+    (qd.folder / "shop.py").write_text(EVERYTHING)
+    queue = {"max_attempts": 1, "timeout": "1s", "lease": "6s"}
+    qd.write(handlers={"modules": ["shop"]}, queues={"default": queue, "more": queue})
+    qd.write(workers=[{"queues": ["default"], "threads": 1, "executor": executor}])
+    daemon = qd.start(PYTHONPATH=os.pathsep.join([str(folder), str(ROOT)]))
+    qd.enqueue("everything", but=PUBLIC)
+    wait_for(lambda: qd.jobs() == 0, 30, "the first job, and with it the child")
+    (folder / "qd").rename(folder / "was")
+    qd.enqueue("everything", but=["Client"] if executor == "process" else [])
+    qd.enqueue("fails")
+    qd.enqueue("unheard_of")
+    dead = "SELECT type, reason FROM qd_failed_jobs"
+    wait_for(lambda: ("fails", "error") in qd.sql(dead), 30, "the failure")
+    assert daemon.lines("job.type_unknown")
+    for path in ("/", "/metrics", "/livez", "/readyz"):
+        assert daemon.get(path)[0] == 200, path
+    if executor == "thread":  # a child that is ended here has no successor
+        qd.write(queues={"default": {**queue, "max_attempts": 2}, "more": queue})
+        daemon.send(signal.SIGHUP)
+        wait_for(lambda: daemon.lines("daemon.reload_applied"), 10, "the reload")
+    qd.enqueue("sticks")
+    daemon.send(signal.SIGQUIT)
+    wait_for(lambda: daemon.lines("daemon.stack_shown"), 10, "the stacks")
+    wait_for(lambda: daemon.lines("job.timed_out"), 30, "the time-out")
+    assert daemon.stop() == 0
+    assert "everything" not in str(qd.sql("SELECT type FROM qd_failed_jobs"))
+    assert "No module named 'qd" not in daemon.log.read_text()
