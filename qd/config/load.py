@@ -21,7 +21,7 @@ from qd.config.problems import Origin, Problems
 from qd.config.problems import Path as KeyPath
 from qd.config.reader import Reader
 from qd.config.rules import Draft, check
-from qd.config.trust import changeable_by_others, writable_by_others
+from qd.config.trust import file_changeable_by_others, writable_by_others
 from qd.errors import ConfigError
 
 MAX_BYTES = 256 << 10
@@ -157,7 +157,7 @@ def _text(place: Place) -> tuple[str, os.stat_result]:
     careful = not place.named and os.geteuid() == 0
     try:
         if careful:
-            _trust(file, changeable_by_others(str(file)))
+            _trust(file, file_changeable_by_others(str(file)))
         with open(file, "rb") as stream:
             opened = os.fstat(stream.fileno())
             if careful:

@@ -33,6 +33,21 @@ def changeable_by_others(path: str) -> str | None:
     return shared or None
 
 
+def file_changeable_by_others(path: str) -> str | None:
+    """Which of a file, the links that lead to it, and the folders that these lie in another than root can change.
+
+    Who owns a folder further up may exchange what is below it for another of root's, but not write one.
+    """
+    for step, found in _steps(os.path.abspath(path)):
+        if not stat.S_ISDIR(found.st_mode):
+            folder = os.path.dirname(step)
+            for place, what in ((folder, os.lstat(folder)), (step, found)):
+                why = writable_by_others(what)
+                if why is not None:
+                    return f"{place} {why}"
+    return None
+
+
 def writable_by_others(found: os.stat_result) -> str | None:
     """Why another than root can write what was found; None: it can't."""
     if found.st_uid != 0:
