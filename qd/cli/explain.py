@@ -57,7 +57,8 @@ def _find(cli: Cli, job_id: int) -> JobRow | FailedRow:
 
 def _circumstances(cli: Cli, job: JobRow) -> Circumstances:
     """What its state makes worth asking. All are plain reads: a look that locked a row would hold up its claim."""
-    daemons, ask = tuple(cli.store.daemons()), _Asking()
+    ask = _Asking()
+    daemons = ask("which daemons live", lambda: tuple(cli.store.daemons()), None)
     around = Circumstances(now=cli.store.now(), policy=_policy(cli, job.queue), daemons=daemons)
     if job.state != "reserved":
         paused = ask("whether its queue is paused", lambda: job.queue in cli.store.look([], full=True).paused, False)
@@ -71,7 +72,7 @@ def _among_others(cli: Cli, job: JobRow, around: Circumstances, ask: _Asking) ->
     """What only others' rows tell: who is before a ready job, and at work."""
     before = around.policy.first.values()
     first = list(dict.fromkeys(queue for queues in before for queue in queues)) if all(before) else []
-    served = _queues(around.daemons, job.queue)
+    served = _queues(around.daemons or (), job.queue)
     look = ask("what is served before its queue", lambda: cli.store.look(first, full=True), None) if first else None
     return replace(
         around,
@@ -109,7 +110,9 @@ def _policy(cli: Cli, queue: str) -> Policy:
         for worker in cli.config.workers
         if queue in worker.queues
     }
-    return Policy(policy.max_attempts, policy.timeout, queue in cli.config.queues, tuple(cli.config.queues), first)
+    labels = frozenset(worker.label for worker in cli.config.workers)
+    known = queue in cli.config.queues
+    return Policy(policy.max_attempts, policy.timeout, known, tuple(cli.config.queues), first, labels)
 
 
 def _queues(daemons: tuple[DaemonRow, ...], queue: str) -> list[str]:

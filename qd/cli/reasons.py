@@ -5,12 +5,14 @@ May import: shape, terminal, the pure modules, the protocol's values.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import get_close_matches
 
-from qd.cli.shape import NONE_SEEN, SEEN, away, stamp
+from qd.cli.shape import NONE_SEEN, SEEN, away, seen, stamp
 from qd.cli.terminal import plural
 from qd.duration import spell
 from qd.store.protocol import POSITION_COUNTED, DaemonRow, FailedRow, Holder, JobRow
@@ -40,6 +42,7 @@ class Policy:
         known: it is one of this configuration's.
         names: of all queues of this configuration.
         first: per worker that serves it, which queues that worker serves first.
+        workers: of this configuration, by their labels.
     """
 
     max_attempts: int
@@ -47,6 +50,17 @@ class Policy:
     known: bool = True
     names: tuple[str, ...] = ()
     first: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    workers: frozenset[str] = frozenset()
+
+    def may_serve(self, queue: str, holder: Holder) -> bool:
+        """Whether a thread that holds jobs serves the queue too, as far as its name tells; who can't be told may."""
+        label = re.sub(r"-\d+$", "", holder.thread)
+        if queue in holder.queues or label in self.first:
+            return True
+        if label in self.workers:
+            return False
+        named = set(label.split("+"))  # without a name of its own a worker is called by its queues
+        return queue in named or not holder.queues <= named
 
 
 @dataclass(frozen=True)
@@ -54,7 +68,7 @@ class Circumstances:
     """What stands around a job in qd_jobs.
 
     Attributes:
-        daemons: those that live.
+        daemons: those that live; None: not known.
         now: the database's.
         position: ready jobs before it in its queue; None: not known.
         holders: who holds jobs of the queues that the daemons of its queue serve; None: not known.
@@ -65,7 +79,7 @@ class Circumstances:
     now: datetime
     policy: Policy
     paused: bool = False
-    daemons: tuple[DaemonRow, ...] = ()
+    daemons: tuple[DaemonRow, ...] | None = ()
     position: int | None = 0
     holders: tuple[Holder, ...] | None = ()
     with_ready: frozenset[str] = frozenset()
@@ -73,7 +87,7 @@ class Circumstances:
 
     def serving(self, queue: str) -> list[DaemonRow]:
         """The daemons that serve a queue."""
-        return [daemon for daemon in self.daemons if queue in daemon.queues]
+        return [daemon for daemon in self.daemons or () if queue in daemon.queues]
 
 
 def why(job: JobRow, around: Circumstances) -> Iterator[Reason]:
@@ -101,7 +115,7 @@ def _of_waiting(job: JobRow, around: Circumstances) -> Iterator[Reason]:
     if job.state == "ready":
         yield from _of_itself(job, around)
         yield from _of_order(job, around)
-        if not around.paused and not unserved:
+        if around.daemons is not None and not around.paused and not unserved:
             yield from _of_threads(job, around)
 
 
@@ -130,12 +144,13 @@ def why_dead(row: FailedRow, key_holder: int | None) -> Iterator[Reason]:
 
 def _of_reserved(job: JobRow, around: Circumstances) -> Iterator[Reason]:
     now, timeout = around.now, around.policy.timeout
+    then = "becomes a dead letter (`lost`), for this is its last attempt" if _last(job, around) else "is taken back"
     left = spell(max(0.0, (job.available_at - now).total_seconds()))
     yield Reason(
         "reserved",
         f"it is held: {job.reserved_by} took it {_ago(job.reserved_at, now)}, runs it or soon will, "
         f"and holds its lease for another {left} (until {stamp(job.available_at)}), or renews it; "
-        f"{_of_owner(job, around)}. Should that process be gone, the job is taken back after that",
+        f"{_of_owner(job, around)}. Should that process be gone, the job {then} after that",
     )
     if job.reserved_at is not None and (now - job.reserved_at).total_seconds() > timeout + SOON:
         yield Reason(
@@ -147,10 +162,19 @@ def _of_reserved(job: JobRow, around: Circumstances) -> Iterator[Reason]:
 
 def _of_owner(job: JobRow, around: Circumstances) -> str:
     """What is known of the process that holds it."""
+    if around.daemons is None:
+        return "whether that process lives isn't known"
     owner = next((daemon for daemon in around.daemons if owner_of(daemon.id) == owner_of(job.reserved_by)), None)
     if owner is None:
         return f"that process hasn't {SEEN}: it stops, or is gone"
+    if owner.silent:
+        return f"that process is {seen(owner)}: it hangs, is gone or can't reach the database"
     return f"that process was seen {_ago(owner.seen_at, around.now)}"
+
+
+def _last(job: JobRow, around: Circumstances) -> bool:
+    """Whether it may not be started again."""
+    return job.attempts >= (job.max_attempts or around.policy.max_attempts)
 
 
 def owner_of(token: str | None) -> str:
@@ -159,11 +183,13 @@ def owner_of(token: str | None) -> str:
 
 
 def _of_stale(job: JobRow, around: Circumstances) -> Reason:
+    lost = "makes it a dead letter (`lost`), for that was its last attempt, after two looks"
+    then = lost if _last(job, around) else "takes it back after two looks"
     return Reason(
         "stale",
         f"it was taken by {job.reserved_by} {_ago(job.reserved_at, around.now)}, whose lease ran out "
         f"{_ago(job.available_at, around.now)}: its owner died or stalls ({_of_owner(job, around)}). A daemon that "
-        "serves the queue takes it back after two looks; `qd recover` does it now",
+        f"serves the queue {then}; `qd recover` does it now",
     )
 
 
@@ -177,16 +203,38 @@ def _of_delayed(job: JobRow, now: datetime) -> Reason:
 def _of_daemons(job: JobRow, around: Circumstances) -> Iterator[Reason]:
     """What the live daemons lack for this job."""
     serving, daemons = around.serving(job.queue), around.daemons
+    if daemons is None:
+        return
     if not serving:
         some = "none of the live daemons does" if len(daemons) > 1 else "the only live daemon doesn't"
         there = some if daemons else NONE_SEEN
         yield Reason("not_served", f"no daemon serves queue {job.queue}: {there}{_unknown(job.queue, around.policy)}")
-    elif not any(job.type in daemon.types for daemon in serving):
+        return
+    if all(daemon.silent for daemon in serving):
+        who = ", ".join(f"{daemon.host}:{daemon.pid} {seen(daemon)}" for daemon in serving)
         yield Reason(
-            "unknown_type",
-            f"no daemon that serves queue {job.queue} has a handler for type {job.type}; see `handlers:` in the "
-            "configuration. After 15 minutes of this it becomes a dead letter",
+            "silent",
+            f"who serves queue {job.queue} is silent ({who}): it hangs, is gone or can't reach the database. Its log "
+            "says which; where it is gone, start it again",
         )
+    if not any(job.type in daemon.types for daemon in serving):
+        yield _of_type(job, daemons)
+
+
+def _of_type(job: JobRow, daemons: tuple[DaemonRow, ...]) -> Reason:
+    """A type that nobody has a handler for who would take the job. As long as anybody has one it isn't buried."""
+    elsewhere = sorted({name for daemon in daemons if job.type in daemon.types for name in daemon.queues})
+    if elsewhere:
+        then = (
+            f"Daemons of other queues have one ({', '.join(elsewhere)}): as long as they do it waits here. Enqueue it "
+            f"there and `qd jobs delete {job.id}`, or give a daemon of this queue the handler"
+        )
+    else:
+        then = (
+            "See `handlers:` in the configuration. Once it is due it becomes a dead letter, 15 minutes after a daemon "
+            "first looked at it, unless any daemon has a handler by then; in a paused queue none looks"
+        )
+    return Reason("unknown_type", f"no daemon that serves queue {job.queue} has a handler for type {job.type}. {then}")
 
 
 def _unknown(queue: str, policy: Policy) -> str:
@@ -200,7 +248,7 @@ def _unknown(queue: str, policy: Policy) -> str:
 def _of_itself(job: JobRow, around: Circumstances) -> Iterator[Reason]:
     """What is special about this one."""
     most = job.max_attempts or around.policy.max_attempts
-    if job.attempts >= most:
+    if _last(job, around):
         spent = (
             f"it has had {plural(job.attempts, 'attempt')} and may have {most}: the next claim makes it a dead letter"
         )
@@ -239,22 +287,26 @@ def _of_threads(job: JobRow, around: Circumstances) -> Iterator[Reason]:
     """
     if around.holders is None:
         return
-    names = {owner_of(daemon.id) for daemon in around.serving(job.queue)}
-    busy = [holder for holder in around.holders if holder.name in names]
+    names = {owner_of(daemon.id) for daemon in around.serving(job.queue) if not daemon.silent}
+    busy = [holder for holder in around.holders if holder.name in names and around.policy.may_serve(job.queue, holder)]
     waited = (around.now - job.available_at).total_seconds()
     if busy:
-        who = ", ".join(f"{':'.join(holder.name.split(':')[:2])} {holder.jobs}" for holder in busy)
+        held: Counter[str] = Counter()
+        for holder in busy:
+            held[":".join(holder.name.split(":")[:2])] += holder.jobs
+        who = ", ".join(f"{name} {jobs}" for name, jobs in held.items())
         yield Reason(
             "busy",
-            f"the daemons of its queue hold {plural(sum(holder.jobs for holder in busy), 'job')} now ({who}), the "
-            f"longest for {spell(max(holder.longest for holder in busy))}: it is taken when a thread is free",
+            f"the threads of its queue hold {plural(held.total(), 'job')} now ({who}), the longest for "
+            f"{spell(max(holder.longest for holder in busy))}: it is taken when one is free",
         )
     elif waited > SOON and not around.untold:
         yield Reason(
             "not_taken",
-            f"it has been due for {spell(waited)}, and the daemons of its queue hold no job: something keeps them "
-            "from claiming. Their log, `qd check`, /readyz and qd_workers{state=\"backoff\"} say what; where nothing "
-            "keeps them, another transaction has its row locked (SHOW PROCESSLIST, information_schema.innodb_trx)",
+            f"it has been due for {spell(waited)}, and the threads of its queue hold no job: something keeps them "
+            "from claiming. Their daemon's log, `qd check`, /readyz and qd_workers{state=\"backoff\"} say what; where "
+            "nothing keeps them, another transaction has its row locked (SHOW PROCESSLIST, "
+            "information_schema.innodb_trx)",
         )  # fmt: skip
 
 

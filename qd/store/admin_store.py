@@ -112,7 +112,7 @@ class AdminStore(Protocol):
         ...
 
     def holders(self, queues: Sequence[str]) -> list[Holder]:
-        """Who holds jobs of these queues under a living lease, by name."""
+        """Who holds jobs of these queues under a living lease, by name and thread."""
         ...
 
     def key_holder(self, queue: str, unique_key: str) -> int | None:

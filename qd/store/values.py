@@ -301,17 +301,21 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A process that holds jobs.
+    """A thread of a process that holds jobs.
 
     Attributes:
-        name: `host:pid:nonce`, how the tokens of its claims begin.
+        name: `host:pid:nonce` of the process, how the tokens of its claims begin.
         jobs: that it holds, begun or not.
         longest: seconds since the claim of the oldest of them.
+        thread: its name, that of its worker with a number: `mails-2`.
+        queues: of these jobs.
     """
 
     name: str
     jobs: int
     longest: float
+    thread: str = ""
+    queues: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)

@@ -92,6 +92,36 @@ def test_what_cannot_be_asked_is_told_and_the_rest_is_explained(qd: Qd) -> None:
     assert "whether its queue is paused" in reasons["untold"]
 
 
+def test_a_locked_table_of_daemons_costs_what_is_known_of_them_alone(qd: Qd) -> None:
+    (job,) = qd.enqueue("nap")
+    with closing(qd.server.connect(qd.database)) as stranger, closing(stranger.cursor()) as cursor:
+        cursor.execute("LOCK TABLES qd_daemons WRITE, qd_jobs READ")
+        reasons = explained(qd, job)
+        cursor.execute("UNLOCK TABLES")
+    assert list(reasons) == ["next", "untold"]
+    assert "which daemons live" in reasons["untold"]
+
+
+def test_a_thread_of_other_queues_hides_nothing(qd: Qd) -> None:
+    qd.write(
+        queues={"default": {"lease": "6s"}, "mails": {"lease": "6s"}},
+        workers=[{"queues": ["default"], "threads": 1}, {"queues": ["mails"], "threads": 1}],
+    )
+    daemon = qd.start()
+    qd.enqueue("nap", 1, seconds=20)
+    wait_for(lambda: qd.ran("start"), 15, "the other worker to be busy")
+    qd.sql("INSERT INTO qd_jobs (queue, type, available_at) VALUES ('mails', 'nap', NOW(6) + INTERVAL 4 SECOND)")
+    job = int(qd.one("SELECT MAX(id) FROM qd_jobs"))
+    with closing(qd.server.connect(qd.database, autocommit=False)) as stranger, closing(stranger.cursor()) as cursor:
+        cursor.execute("SELECT id FROM qd_jobs WHERE id = %s FOR UPDATE", (job,))
+        cursor.fetchall()
+        due = "SELECT available_at < NOW(6) - INTERVAL 11 SECOND FROM qd_jobs WHERE id = %s"
+        wait_for(lambda: qd.one(due, (job,)) == 1, 40, "it to be due for longer than a claim takes")
+        assert list(explained(qd, job)) == ["next", "not_taken"]
+    daemon.process.kill()
+    daemon.process.wait()
+
+
 def test_a_dead_letter_whose_key_is_taken_says_by_whom_and_the_retry_agrees(qd: Qd) -> None:
     qd.sql(
         "INSERT INTO qd_failed_jobs (job_id, queue, type, payload, priority, attempts, unique_key, reason, error) "

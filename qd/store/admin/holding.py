@@ -17,8 +17,8 @@ COUNTED = 10_000
 
 
 def holders(cursor: Cursor, dialect: Dialect, queues: Sequence[str]) -> list[Holder]:
-    """Who holds jobs of these queues, by name."""
-    found: dict[str, Holder] = {}
+    """Who holds jobs of these queues, by name and thread."""
+    found: dict[tuple[str, str], Holder] = {}
     for queue in queues:
         cursor.execute(
             f"SELECT reserved_by, {dialect.age.format('reserved_at')} FROM qd_jobs{dialect.by_lane} "
@@ -26,10 +26,17 @@ def holders(cursor: Cursor, dialect: Dialect, queues: Sequence[str]) -> list[Hol
             (queue,),
         )
         for token, age in cursor.fetchall():
-            name = ":".join(as_text(token).split(":")[:3])
-            before = found.get(name, Holder(name, 0, 0.0))
-            found[name] = Holder(name, before.jobs + 1, max(before.longest, float(age or 0)))
-    return [found[name] for name in sorted(found)]
+            owner = _owner(as_text(token))
+            before = found.get(owner, Holder(owner[0], 0, 0.0))
+            longest = max(before.longest, float(age or 0))
+            found[owner] = Holder(owner[0], before.jobs + 1, longest, owner[1], before.queues | {queue})
+    return [found[owner] for owner in sorted(found)]
+
+
+def _owner(token: str) -> tuple[str, str]:
+    """`host:pid:nonce` of a token, and its thread, in whose name there may be colons too."""
+    host, pid, nonce, thread, *_ = [*token.split(":", 3), "", "", "", ""]
+    return ":".join(filter(None, (host, pid, nonce))), thread.rpartition(":")[0]
 
 
 def key_holder(cursor: Cursor, dialect: Dialect, queue: str, unique_key: str) -> int | None:

@@ -1,7 +1,8 @@
 """What verbs and console ask of the rows: the AdminStore half of a store, as a mixin.
 
 Each method is one transaction on the store's own session, tried again where the database undid it
-(a deadlock, a lock not given in time, a unique key taken in the same moment).
+(a deadlock, a lock not given in time, a unique key taken in the same moment). A look that waited for a lock
+in vain isn't made again: only a lock on the whole table is in its way, and that one stays.
 May import: the pure modules, protocol, dialect, the other admin modules, candidate, tending, texts.
 """
 
@@ -12,7 +13,7 @@ from datetime import datetime
 from functools import partial
 from typing import TypeVar, cast
 
-from qd.errors import BadInput, DataRefused, Refused, StoreError, TransactionFailed
+from qd.errors import BadInput, DataRefused, LockWait, Refused, StoreError, TransactionFailed
 from qd.outcome import Verdict
 from qd.store.admin import dead_letters, holding, inspection, jobs, measures, own
 from qd.store.claim.candidate import POST
@@ -199,15 +200,18 @@ class AdminVerbs:
     def _look(self, work: Callable[[Cursor, Dialect], T]) -> T:
         """The same for work that only reads."""
         dialect = self._session.dialect
-        return _again(lambda: self._session.read(lambda cursor: work(cursor, dialect)))
+        return _again(lambda: self._session.read(lambda cursor: work(cursor, dialect)), waits=1)
 
 
-def _again(run: Callable[[], T]) -> T:
-    for _ in range(TRIES - 1):
+def _again(run: Callable[[], T], waits: int = TRIES) -> T:
+    """Args: waits: how many waits for a lock may be in vain before that is told."""
+    for tried in range(1, TRIES):
         try:
             return run()
         except StoreError as error:
             if not (isinstance(error, TransactionFailed) or error.errno == TAKEN_JUST_NOW):
+                raise
+            if isinstance(error, LockWait) and tried >= waits:
                 raise
     return run()
 

@@ -8,15 +8,19 @@ from qd.store.protocol import StaleRow
 from tests.contract.admin.desk import Desk
 
 
-def test_jobs_are_counted_by_the_process_that_holds_them_under_a_living_lease(desk: Desk) -> None:
-    for number, owner in enumerate(("web1:7:x:w:1", "web1:7:x:w:1", "web1:7:x:other:2", "web2:9:y:w:1")):
+def test_jobs_are_counted_by_the_thread_that_holds_them_under_a_living_lease(desk: Desk) -> None:
+    for number, owner in enumerate(("web1:7:x:w-1:1", "web1:7:x:w-1:1", "web1:7:x:other:2", "web2:9:y:a:b+c-3:1")):
         desk.job("reserved", reserved_by=owner, queue="mails" if number else "default", priority=number % 4)
     desk.sql(f"UPDATE qd_jobs SET reserved_at = {desk.moment(-90)} WHERE reserved_by = 'web1:7:x:other:2'")
     desk.job("stale", reserved_by="gone:1:z:w:1")
     desk.job("ready"), desk.job("delayed")
-    first, second = desk.store().holders(["mails", "default", "empty"])
-    assert (first.name, first.jobs, second.name, second.jobs) == ("web1:7:x", 3, "web2:9:y", 1)
-    assert 89 < first.longest < 120 and second.longest == 0.0
+    other, first, second = desk.store().holders(["mails", "default", "empty"])
+    found = [(held.name, held.thread, held.jobs, set(held.queues)) for held in (other, first, second)]
+    assert found == [
+        ("web1:7:x", "other", 1, {"mails"}), ("web1:7:x", "w-1", 2, {"mails", "default"}),
+        ("web2:9:y", "a:b+c-3", 1, {"mails"}),
+    ]  # fmt: skip
+    assert 89 < other.longest < 120 and first.longest == second.longest == 0.0
     assert [holder.name for holder in desk.store().holders(["default"])] == ["web1:7:x"]
     assert desk.store().holders([]) == []
 

@@ -62,6 +62,11 @@ def test_a_type_counts_as_unknown_only_if_no_daemon_of_its_queue_knows_it() -> N
     ignorant = replace(DAEMON, types=("other",))
     assert "unknown_type" in codes(JOB, replace(AROUND, daemons=(elsewhere, ignorant)))
     assert "unknown_type" not in codes(JOB, replace(AROUND, daemons=(ignorant, DAEMON)))
+    told = text(JOB, replace(AROUND, daemons=(elsewhere, ignorant)))
+    assert "Daemons of other queues have one (default): as long as they do it waits here" in told
+    assert "15 minutes" not in told and "`qd jobs delete 5`" in told
+    told = text(JOB, replace(AROUND, daemons=(ignorant,)))
+    assert "15 minutes after a daemon first looked at it" in told and "in a paused queue none looks" in told
 
 
 def test_a_delayed_job_says_when_it_is_due_and_what_failed_before() -> None:
@@ -120,14 +125,64 @@ def test_a_job_that_is_held_longer_than_it_may_run_is_told() -> None:
     assert codes(replace(job, reserved_at=None)) == ["reserved"]
 
 
-HOLDER = Holder("web1:7:x", 4, 200.0)
-STRANGER = Holder("web2:7:z", 9, 900.0)
+HOLDER = Holder("web1:7:x", 4, 200.0, "w-2", frozenset({"mails"}))
+STRANGER = Holder("web2:7:z", 9, 900.0, "w-1", frozenset({"mails"}))
+
+
+@pytest.mark.parametrize(
+    ("thread", "queues", "may"),
+    [
+        ("w-12", {"default"}, True),  # this configuration's worker, which serves both
+        ("other-2", {"default"}, False),  # this configuration's, which doesn't
+        ("mails-2", {"mails"}, True),
+        ("default-3", {"default"}, False),  # another configuration's, called by its queues
+        ("default+mails-3", {"default"}, True),
+        ("night-shift-1", {"default"}, True),  # another's, with a name of its own: who knows
+        ("other-2", {"mails"}, True),  # named alike, but it takes them
+    ],
+)
+def test_a_thread_is_at_work_for_a_queue_only_if_its_worker_serves_that(
+    thread: str, queues: set[str], may: bool
+) -> None:
+    policy = replace(POLICY, first={"w": ()}, workers=frozenset({"w", "other"}))
+    around = replace(AROUND, policy=policy, holders=(replace(HOLDER, thread=thread, queues=frozenset(queues)),))
+    long_due = replace(JOB, available_at=NOW - timedelta(minutes=5))
+    assert codes(long_due, around) == ["next", "busy" if may else "not_taken"]
+
+
+def test_a_daemon_that_has_gone_silent_is_told_in_place_of_what_it_holds() -> None:
+    silent = replace(DAEMON, seen_ago=45.0)
+    around = replace(AROUND, daemons=(silent,), holders=(HOLDER,))
+    assert codes(JOB, around) == ["silent", "next"]
+    assert "web1:7 silent for 45s" in text(JOB, around)
+    both = replace(around, daemons=(silent, replace(DAEMON, id="web2:8:y:1")))
+    assert codes(replace(JOB, available_at=NOW - timedelta(minutes=5)), both) == ["next", "not_taken"]
+    held = replace(JOB, state="reserved", reserved_by="web1:7:x:w:9", reserved_at=NOW - timedelta(seconds=30))
+    assert "that process is silent for 45s" in text(held, around)
+
+
+@pytest.mark.parametrize("state", ["reserved", "stale"])
+def test_a_job_in_its_last_attempt_is_told_to_become_a_dead_letter(state: str) -> None:
+    job = replace(JOB, state=state, reserved_by="web1:7:x:w:9", reserved_at=NOW - timedelta(seconds=30), attempts=2)
+    last = replace(job, attempts=3)
+    assert "dead letter" not in text(job)
+    for told in (text(last), text(replace(job, max_attempts=2))):
+        assert "dead letter (`lost`)" in told and "back after" not in told
+
+
+def test_where_it_is_not_known_who_lives_nothing_is_said_of_who_serves() -> None:
+    around = replace(AROUND, daemons=None, holders=None, untold=("which daemons live (locked)",))
+    assert codes(JOB, around) == ["next", "untold"]
+    held = replace(JOB, state="reserved", reserved_by="web1:7:x:w:9", reserved_at=NOW)
+    assert "whether that process lives isn't known" in text(held, around)
 
 
 def test_threads_that_are_all_at_work_are_told_and_those_of_other_queues_are_not() -> None:
     around = replace(AROUND, holders=(HOLDER, STRANGER))
     assert codes(JOB, around) == ["next", "busy"]
     assert "hold 4 jobs now (web1:7 4), the longest for 3m20s" in text(JOB, around)
+    two = replace(around, holders=(HOLDER, replace(HOLDER, thread="w-3", jobs=1, longest=300.0)))
+    assert "hold 5 jobs now (web1:7 5), the longest for 5m" in text(JOB, two)
     assert "busy" not in codes(JOB, replace(AROUND, holders=(STRANGER,)))
 
 
