@@ -146,9 +146,9 @@ def _with_origin(config: Config, reader: Reader, file_name: str) -> Config:
     secret: KeyPath = ("database", "password")
     written = reader.values.get(secret) is not None and secret not in reader.variables
     origin = Origin(file_name, dict(reader.lines), written)
-    config._origin = origin
-    config.database._origin = origin
-    return config
+    own = config.model_copy(update={"database": config.database.model_copy()})  # a default is one for all
+    own._origin = own.database._origin = origin
+    return own
 
 
 def _text(place: Place) -> tuple[str, os.stat_result]:

@@ -124,3 +124,11 @@ def test_it_is_for_the_file_that_was_read_whatever_its_name_leads_to_since(
 
     monkeypatch.setattr(credential, "units_of", swapped)
     assert read_password(Cli(str(link)).config.database, {}) is None
+
+
+def test_what_one_configuration_knows_of_its_database_no_other_knows(host: Host) -> None:
+    """Also where neither has a section `database`."""
+    text = "queues: {default: {}}\n"
+    ours, theirs = (Cli(str(host.write(place, text))) for place in ("etc/qd/qd.yaml", "srv/qd.yaml"))
+    assert ours.config.database._credential is not None and theirs.config.database._credential is None
+    assert ours.config.database._credential is not None and ours.config.database is not theirs.config.database
