@@ -25,7 +25,7 @@ LATE = 2.0
 """Seconds without an answer after which it is said that there is none."""
 
 AROUND = 11
-"""Lines of a frame that are no rows: its head, a complaint, and what stands around two tables."""
+"""Lines of a frame that are no rows: two for its head and a complaint, the others around two tables."""
 
 CUT = 200
 """Characters of a complaint."""
@@ -80,8 +80,8 @@ class Seen:
         return f"{said}; what follows is {spell(now - self.at)} old" if self.picture is not None else said
 
 
-def frame(seen: Seen, now: float, every: float, height: int) -> Any:
-    """One frame, no higher than the terminal.
+def frame(seen: Seen, now: float, every: float, height: int, width: int) -> Any:
+    """One frame, no higher than the terminal, as long as that has room for a queue.
 
     Args:
         every: seconds between two looks, for the head.
@@ -97,9 +97,33 @@ def frame(seen: Seen, now: float, every: float, height: int) -> Any:
     if complaint is not None:
         parts.append(Text(complaint, style="bold red"))
     if picture is not None:
-        queues, daemons = _room(len(picture.depths), len(picture.daemons), height - AROUND)
-        parts += [_queues(picture, seen, queues), _daemons(picture, daemons)]
+        parts += _fitting(picture, seen, height - _lines(Group(*parts), width), width)
     return Group(*parts)
+
+
+def _fitting(picture: Picture, seen: Seen, height: int, width: int) -> list[Any]:
+    """Both tables with as many rows as their lines leave room for: a cell may be folded into several."""
+    queues, daemons = _room(len(picture.depths), len(picture.daemons), height + 2 - AROUND)
+    queues = min(queues, len(picture.depths))
+    while True:
+        parts = [_queues(picture, seen, queues), _daemons(picture, daemons)]
+        tall = [_lines(part, width) for part in parts]
+        over = sum(tall) - height
+        if over <= 0 or (queues <= 1 and not daemons):
+            return parts
+        fewer = max(1, over // 4)
+        if daemons and (queues <= 1 or tall[1] > height // 3 + 2):
+            daemons = max(0, daemons - fewer)
+        else:
+            queues = max(1, queues - fewer)
+
+
+def _lines(part: Any, width: int) -> int:
+    """How many lines of a terminal it takes."""
+    from rich.console import Console
+
+    console = Console(width=width)
+    return len(console.render_lines(part, pad=False))
 
 
 def _room(queues: int, daemons: int, lines: int) -> tuple[int, int]:
@@ -135,8 +159,9 @@ def _daemons(picture: Picture, most: int) -> Any:
     rows = picture.daemon_rows()
     if not rows:
         return Text(picture.no_daemon)
-    shown = rows if len(rows) <= most else rows[: max(1, most - 1)]
-    return Group(rich_table(DAEMON_HEADERS, shown), *_left_out(len(rows) - len(shown), "daemon"))
+    shown = rows if len(rows) <= most else rows[: max(min(1, most), most - 1)]
+    table = [rich_table(DAEMON_HEADERS, shown)] if shown else []
+    return Group(*table, *_left_out(len(rows) - len(shown), "daemon"))
 
 
 def _left_out(count: int, thing: str) -> list[Any]:

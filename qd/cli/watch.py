@@ -35,7 +35,7 @@ TICK = 1.0
 TO_END = 0.2
 """Seconds that a look gets to end by itself."""
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 DRAWING = (signal.SIGWINCH, signal.SIGTSTP)
 """What a screen has to act on; without one Ctrl-Z stops it as it stops any program."""
@@ -160,7 +160,7 @@ class _Watch:
         if self._screen is not None:
             slowed = self._looker.pause > 1.5 * self._every
             pause = round(self._looker.pause, 1) if slowed else self._every
-            self._screen.draw(lambda height: frame(self._seen, monotonic(), pause, height))
+            self._screen.draw(lambda width, height: frame(self._seen, monotonic(), pause, height, width))
         elif new and self._seen.trouble is not None:
             click.echo(self._seen.complaint(monotonic()))
         elif new and self._seen.picture is not None:
@@ -177,9 +177,9 @@ class _Screen:
 
         self._live = Live(Text(""), screen=True, auto_refresh=False)
 
-    def draw(self, made: Callable[[int], Any]) -> None:
-        """Draws what is made for the terminal's height, as it is now."""
-        self._live.update(made(self._live.console.height), refresh=True)
+    def draw(self, made: Callable[[int, int], Any]) -> None:
+        """Draws what is made for the terminal's width and height, as they are now."""
+        self._live.update(made(*self._live.console.size), refresh=True)
 
     def suspend(self) -> None:
         """Ctrl-Z: gives the terminal back, stops, and takes it again when it goes on."""

@@ -70,6 +70,13 @@ def test_rows_that_come_are_drawn_in_place_and_ctrl_c_leaves_the_terminal_as_it_
     assert b"Traceback" not in terminal.shown
 
 
+def test_ctrl_backslash_leaves_the_terminal_as_it_was_too(watch: Watch) -> None:
+    terminal = watch()
+    terminal.type(b"\x1c")
+    assert terminal.ends() == 131
+    assert terminal.is_clean()
+
+
 def test_it_follows_the_terminals_size_without_waiting_for_the_next_look(shell: ServerShell, watch: Watch) -> None:
     shell.sql("INSERT INTO qd_queues (name) VALUES " + ", ".join(f"('q{n:02}')" for n in range(60)))
     terminal = watch("--every", "10m", shows="more queues", rows=24, columns=120)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
+import pytest
 from rich.console import Console
 
 from qd.cli.frame import WINDOW, Seen, frame
@@ -19,7 +23,7 @@ def picture(*depths: QueueDepth, daemons: int = 0) -> Picture:
 def drawn(seen: Seen, now: float, *, height: int = 24, width: int = 120) -> list[str]:
     console = Console(width=width, height=height, force_terminal=False)
     with console.capture() as captured:
-        console.print(frame(seen, now, 1.0, height))
+        console.print(frame(seen, now, 1.0, height, width))
     return captured.get().splitlines()
 
 
@@ -79,13 +83,30 @@ def test_what_does_not_fit_is_counted_and_the_fullest_stay() -> None:
     seen.came(picture(*depths, daemons=50), 1.0)
     for height in (12, 24, 40, 60):
         lines = drawn(seen, 1.0, height=height)
-        assert len(lines) <= height + 2, "the screen cuts what a folded line adds"
+        assert len(lines) <= height
         text = "\n".join(lines)
         assert "q199" in text and "q001" not in text
         queues = sum("   no daemon" in line or " not in the" in line for line in lines)
         assert f"and {200 - queues} more queues" in text
         daemons = sum(line.startswith(" web") for line in lines)
         assert f"and {50 - daemons} more daemons" in text
+
+
+@pytest.mark.parametrize("size", [(80, 24), (80, 40), (100, 30), (80, 16)])
+def test_rows_whose_cells_are_folded_leave_no_queue_out_that_has_more_jobs(size: tuple[int, int]) -> None:
+    width, height = size
+    depths = [QueueDepth(f"a-queue-with-a-long-name-{number:03}", ready=1_000_000 + number) for number in range(40)]
+    seen, served = Seen(), tuple(depth.queue for depth in depths)
+    shown = picture(*depths)
+    daemon = DaemonRow("h:1:x:1", "web1", 1, "1.0", served[:12], ("send",))
+    seen.came(replace(shown, daemons=[daemon, replace(daemon, host="web2")]), 1.0)
+    lines = drawn(seen, 1.0, height=height, width=width)
+    assert len(lines) <= height
+    text = re.sub(r"\s", "", "".join(lines))
+    said = re.search(r"and(\d+)morequeues", text)
+    assert said is not None
+    counts = [number for number in range(40) if f"1,000,{number:03}" in text]
+    assert counts and counts == list(range(int(said[1]), 40)), "those with most are drawn, and the others counted"
 
 
 def test_a_daemon_that_is_overdue_is_drawn_as_such() -> None:
