@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from typing import Any
 
 import pytest
 
-from qd.errors import SetupWrong, StoreError
+from qd.errors import SetupWrong, StoreError, TransactionFailed
 from qd.events import ClaimPathChosen
 from qd.outcome import Verdict
 from qd.store.mysql.database import MySqlDatabase
@@ -149,6 +149,25 @@ def test_a_missing_right_or_table_settles_nothing(skipping_bench: Bench) -> None
         lambda bench: bench.sql("RENAME TABLE qd_jobs TO hidden"),
         lambda bench: bench.sql("RENAME TABLE hidden TO qd_jobs"),
     )
+
+
+@pytest.mark.parametrize(("times", "known"), [(2, True), (9, False)])
+def test_a_deadlock_that_undid_the_probe_is_tried_again_and_not_without_end(
+    skipping_bench: Bench, times: int, known: bool
+) -> None:
+    """As beside a rebuild of the table; the counter isn't undone with the transaction."""
+    skipping_bench.sql("CREATE TABLE tried (id INT) ENGINE=MyISAM")
+    skipping_bench.sql(
+        "CREATE TRIGGER undone BEFORE INSERT ON qd_jobs FOR EACH ROW BEGIN INSERT INTO tried VALUES (1); "
+        f"IF (SELECT COUNT(*) FROM tried) <= {times} THEN "
+        "SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'Deadlock found'; END IF; END"
+    )
+    database = skipping_bench.again(skipping_bench.database._shared.events)
+    with nullcontext() if known else pytest.raises(TransactionFailed):
+        database.check()
+    assert (database.info().claim_path is ClaimPath.SKIP_LOCKED) is known
+    assert skipping_bench.one("SELECT COUNT(*) FROM tried") == 3
+    skipping_bench.sql("DROP TRIGGER undone")
 
 
 def test_a_lock_that_is_not_given_in_time_settles_nothing(skipping_bench: Bench) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from qd.errors import StoreError
+from qd.errors import StoreError, TransactionFailed
 from qd.store.claim.candidate import POST
 from qd.store.mysql.connection import Connection
 from qd.store.mysql.errors import number, sort
@@ -20,6 +20,11 @@ from qd.store.posts import PROBE_QUEUE
 from qd.store.protocol import ClaimPath
 
 SYNTAX = 1064
+
+UNDONE = frozenset({1020, 1213})
+"""The server undid the transaction for another's sake (a rebuild of the table, say), and at once: try again."""
+
+TRIES = 3
 
 LEFT_OVER = 3600
 """Seconds after which a row that an interrupted probe left is removed."""
@@ -34,6 +39,16 @@ def probe(connect: Callable[[str], Connection]) -> tuple[ClaimPath, str]:
     Raises:
         StoreError: nothing was found out; try again later.
     """
+    for tried in range(1, TRIES + 1):
+        try:
+            return _once(connect)
+        except TransactionFailed as error:
+            if error.errno not in UNDONE or tried == TRIES:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def _once(connect: Callable[[str], Connection]) -> tuple[ClaimPath, str]:
     holder = connect("probe")
     try:
         other = connect("probe 2")
