@@ -1,7 +1,8 @@
 """How rarely something is done that can't be kept cheap, so that it takes no more than 2 % of the time. Pure.
 
-What walks entries that nobody can bound goes by it: the full look, the sweep's look, the count of all rows. A round
-that failed counts with what it took, or what is too dear for its time limit would be tried all the time.
+Where jobs wait for it there is an end to that: it is done once a minute, whatever it costs. What walks entries that
+nobody can bound goes by it: the full look, the sweep's look, the count of all rows. A round that failed counts with
+what it took, or what is too dear for its time limit would be tried all the time.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ SHARE = 50
 BELIEVED = 3
 """A round that took more than this many times what the other of the last two took is believed so far only."""
 
+JOBS_WAIT = 60.0
+"""Seconds that jobs may wait for a round at most: more of the time than its share is the lesser evil."""
+
 SLOW = 0.5
 """Seconds after which a failed round is asked whether the tables are out of reach or the round too dear; the
 least time limit is longer."""
@@ -28,10 +32,11 @@ class StretchedPeriod:
     Args:
         least: seconds between two rounds while they are cheap.
         first: seconds that the first round, which may have opened a connection or met cold caches, can stretch it to.
+        most: seconds that it is never stretched beyond.
     """
 
-    def __init__(self, least: float, first: float) -> None:
-        self._least, self._first = least, first
+    def __init__(self, least: float, first: float, most: float = float("inf")) -> None:
+        self._least, self._first, self._most = least, first, most
         self._costs: deque[float] = deque(maxlen=2)
 
     def after(self, cost: float) -> float:
@@ -44,7 +49,7 @@ class StretchedPeriod:
         first = not self._costs
         self._costs.append(cost)
         stretched = SHARE * min(max(self._costs), BELIEVED * min(self._costs))
-        return max(self._least, min(stretched, self._first) if first else stretched)
+        return max(self._least, min(stretched, self._first if first else self._most))
 
     def given_up(self, cost: float, error: StoreError, reach: Callable[[], object]) -> float:
         """The same after a round that failed with this error.

@@ -17,7 +17,7 @@ from qd.errors import StoreError
 from qd.events import Events, LooksCutShort, LooksRestored
 from qd.maintenance.reach import Reachable, reach
 from qd.store.protocol import Look, Store
-from qd.stretch import SLOW, StretchedPeriod
+from qd.stretch import JOBS_WAIT, SLOW, StretchedPeriod
 
 FULL_LOOK_EVERY = 1.0
 """Seconds between full looks while they are cheap."""
@@ -48,7 +48,7 @@ class FullLook:
     ) -> None:
         self._store, self._queues, self._found = store, queues, found
         self._events, self._clock = events, clock
-        self._period = StretchedPeriod(FULL_LOOK_EVERY, first=FULL_LOOK_EVERY)
+        self._period = StretchedPeriod(FULL_LOOK_EVERY, first=FULL_LOOK_EVERY, most=JOBS_WAIT)
         self._cut_since: float | None = None
 
     def run_once(self) -> float:

@@ -20,7 +20,7 @@ from qd.events import Events, JobDeadLettered, Problem, StaleReclaimed
 from qd.maintenance.reach import Reachable, reach
 from qd.outcome import Reason, Verdict
 from qd.store.protocol import StaleRow, Store
-from qd.stretch import StretchedPeriod
+from qd.stretch import JOBS_WAIT, StretchedPeriod
 
 ROWS_A_ROUND = 200
 """Rows looked at in one round; more are found in the next."""
@@ -67,7 +67,7 @@ class StaleSweep:
         self._seen: dict[StaleRow, float] = {}
         self._failing: set[StaleRow] = set()
         pace = max(0.5, min(policy.lease for policy in policies.values()) / 6)
-        self._period = StretchedPeriod(pace, FIRST_STRETCH)  # its lane can't be kept flat
+        self._period = StretchedPeriod(pace, FIRST_STRETCH, JOBS_WAIT)  # its lane can't be kept flat
 
     def run_once(self) -> float:
         """One look, and what was stale long enough is taken back; seconds until the next.

@@ -51,9 +51,9 @@ def test_what_a_dear_one_saw_is_old_by_its_end_and_not_passed_on() -> None:
 @pytest.mark.parametrize("error", [TOO_DEAR, None], ids=["that its time limit ends", "that succeeds"])
 def test_a_dear_one_comes_so_rarely_that_it_takes_2_percent_of_the_time(error: StoreError | None) -> None:
     looks = Looks()
-    looks.take, looks.error = 10.0, error
+    looks.take, looks.error = 1.1, error
     looks.full.run_once()
-    assert [looks.full.run_once() for _ in range(3)] == pytest.approx([500.0] * 3)
+    assert [looks.full.run_once() for _ in range(3)] == pytest.approx([55.0] * 3)
 
 
 def test_the_first_which_opens_the_connection_puts_off_no_other() -> None:

@@ -38,6 +38,11 @@ def test_one_dear_round_among_cheap_ones_hardly_stretches_it() -> None:
     assert waits == pytest.approx([1.0, 1.5, 1.5, 1.0])
 
 
+def test_where_jobs_wait_for_it_a_round_comes_once_a_minute_however_dear() -> None:
+    period = StretchedPeriod(1.0, first=1.0, most=60.0)
+    assert [period.given_up(16.0, TOO_DEAR, in_reach) for _ in range(3)] == [1.0, 60.0, 60.0]
+
+
 @pytest.mark.parametrize("fails", [0.0, 0.5, 1.0])
 def test_rounds_whose_costs_vary_and_of_which_any_part_fails_take_2_percent_of_the_time(fails: float) -> None:
     chance, period = random.Random(7), StretchedPeriod(1.0, first=60.0)

@@ -196,9 +196,9 @@ TOO_DEAR = TransactionFailed("max_statement_time exceeded", 1969)
 def test_a_dear_look_is_made_so_rarely_that_it_takes_2_percent_of_the_time(error: StoreError | None) -> None:
     bench = Bench()
     looks = DearLooks(bench)
-    looks.take, looks.error = 4.0, error
+    looks.take, looks.error = 1.1, error
     bench.sweep.run_once()
-    assert [bench.sweep.run_once() for _ in range(3)] == pytest.approx([200.0] * 3)
+    assert [bench.sweep.run_once() for _ in range(3)] == pytest.approx([55.0] * 3)
 
 
 @pytest.mark.parametrize("error", [TOO_DEAR, ConnectionLost("cut", 2013)], ids=["locked", "lost"])
