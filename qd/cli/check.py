@@ -11,7 +11,7 @@ from dataclasses import asdict
 import click
 
 from qd.cli import ending, paging
-from qd.cli.checks.apart import leave
+from qd.cli.checks.beside import Leaving, Output
 from qd.cli.checks.configuration import of_file, of_password
 from qd.cli.checks.eyes import of_eyes, of_hidden
 from qd.cli.checks.handlers import of_handlers
@@ -20,7 +20,7 @@ from qd.cli.checks.privilege import give_up_root
 from qd.cli.checks.server import OutOfReach, of_database
 from qd.cli.checks.unit import of_units, units_of
 from qd.cli.context import Cli, pass_cli
-from qd.cli.terminal import safe, show_json
+from qd.cli.terminal import as_text, safe
 from qd.config.model import Config
 from qd.errors import ConfigError
 from qd.store.protocol import Finding
@@ -37,16 +37,20 @@ def check(cli: Cli, offline: bool, file_only: bool, as_json: bool) -> int:
     Exits 78 where anything is wrong (69: only that the database is out of reach).
     """
     findings: list[Finding] = []
+    output, leave = Output(), Leaving()
 
     def tell(finding: Finding) -> None:
         findings.append(finding)
         if not as_json:
-            click.echo(line(finding))
+            output.say(line(finding))
 
-    out_of_reach = _run(cli, offline, file_only, tell)
-    code = exit_code(findings, out_of_reach)
-    if as_json:
-        show_json({"ok": code == ending.DONE, "findings": [asdict(finding) for finding in findings]})
+    try:
+        out_of_reach = _run(cli, offline, file_only, tell, output)
+        code = exit_code(findings, out_of_reach)
+        if as_json:
+            output.say(as_text({"ok": code == ending.DONE, "findings": [asdict(finding) for finding in findings]}))
+    finally:
+        output.give_back()
     leave(code)
     return code
 
@@ -64,7 +68,7 @@ def exit_code(findings: list[Finding], out_of_reach: bool) -> int:
     return ending.OUT_OF_REACH if out_of_reach else ending.DONE
 
 
-def _run(cli: Cli, offline: bool, file_only: bool, tell: Callable[[Finding], None]) -> bool:
+def _run(cli: Cli, offline: bool, file_only: bool, tell: Callable[[Finding], None], output: Output) -> bool:
     """Tells all findings as they come; True: the database is out of reach."""
     try:
         config = cli.config
@@ -72,7 +76,7 @@ def _run(cli: Cli, offline: bool, file_only: bool, tell: Callable[[Finding], Non
         for problem in error.problems:
             tell(Finding("FAIL", "config", problem))
         return False
-    for finding in of_config(cli, config, file_only):
+    for finding in of_config(cli, config, file_only, output):
         tell(finding)
     if offline or file_only:
         return False
@@ -85,7 +89,7 @@ def _run(cli: Cli, offline: bool, file_only: bool, tell: Callable[[Finding], Non
     return False
 
 
-def of_config(cli: Cli, config: Config, file_only: bool) -> Iterator[Finding]:
+def of_config(cli: Cli, config: Config, file_only: bool, output: Output) -> Iterator[Finding]:
     """What needs no database: the file, what is odd in it; handlers, limits, the service that runs it."""
     file = cli.file
     yield from of_file(file, config)
@@ -95,6 +99,7 @@ def of_config(cli: Cli, config: Config, file_only: bool) -> Iterator[Finding]:
     units = units_of(file)
     seen = list(of_eyes(config, file, units))  # by root, who alone sees what stops the service's user
     forbidden = give_up_root(config, units)
+    output.keep()
     yield from of_handlers(config, units) if forbidden is None else [forbidden]
     yield from of_limits(config)
     yield from of_units(config, units)

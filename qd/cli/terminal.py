@@ -50,8 +50,13 @@ def safe_lines(text: str) -> str:
 
 
 def show_json(value: Any) -> None:
-    """Writes a value as JSON, all non-ASCII escaped, so that no terminal and no locale matters."""
-    click.echo(json.dumps(value, indent=2))
+    """Writes a value as JSON."""
+    click.echo(as_text(value))
+
+
+def as_text(value: Any) -> str:
+    """A value as JSON, all non-ASCII escaped, so that no terminal and no locale matters."""
+    return json.dumps(value, indent=2)
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()) -> None:

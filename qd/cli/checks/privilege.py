@@ -1,7 +1,8 @@
 """`qd check` as root: root runs no code that others can change.
 
 Handlers may lie where jobs can write. Before they are imported the check goes on apart, as the service's user for
-good; where that can't be, nothing is imported from a place that another than root can write.
+good; where he can't reach this program nothing is imported, and where no such service is known nothing from a place
+that another than root can write.
 May import: apart, eyes, unit_files, config's values. Owns: the process's user.
 """
 
@@ -39,6 +40,12 @@ def give_up_root(config: Config, units: Sequence[Unit]) -> Finding | None:
         _load_verb()
         go_on_apart(lambda: become(account))
         return None
+    apart = [unit for unit in units if for_another(unit)]
+    if apart and config.handlers.modules:
+        return Finding(
+            "warn", "handlers", f"not imported: {apart[0].name} runs as {apart[0].value('User')}, who isn't known here "
+            f"or can't reach this program ({sys.executable}), and root runs no code that is his: {AS_USER}"
+        )  # fmt: skip
     place = None if not config.handlers.modules else next(_changeable(config), None)
     if place is None:
         return None
