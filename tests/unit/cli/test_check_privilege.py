@@ -104,3 +104,32 @@ def test_a_link_of_anothers_to_a_folder_of_roots_is_changeable(folder: Path, tmp
     assert changeable_by_others(str(folder / "link")) is None
     os.chown(folder, NOBODY.pw_uid, 0)
     assert changeable_by_others(str(folder / "link")) == f"{folder} belongs to nobody"
+
+
+ASKS = """
+import sys
+
+from qd.cli.checks.privilege import give_up_root
+from qd.cli.checks.unit_files import Unit
+from qd.config import find_config, read_config
+
+user, sys.executable = sys.argv[1], sys.argv[2]
+finding = give_up_root(read_config(find_config("qd.yaml")), [Unit("qd.service", [("User", user)])])
+print(finding.level, finding.what, finding.detail)
+"""
+
+
+@pytest.mark.parametrize("user", ["nobody", "nosuchuser"])
+def test_root_imports_nothing_for_a_user_that_it_cannot_become(folder: Path, tmp_path: Path, user: str) -> None:
+    """Not even what root alone can write: it is that user's code."""
+    configure(folder)
+    os.chown(folder, 0, 0)
+    tmp_path.chmod(0o700)
+    (tmp_path / "python").symlink_to(sys.executable)
+    done = subprocess.run(
+        [sys.executable, "-c", ASKS, user, str(tmp_path / "python")],
+        cwd=folder, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert done.stdout.startswith(f"warn handlers not imported: qd.service runs as {user}, who isn't known here or")
+    assert str(tmp_path / "python") in done.stdout and "runuser" in done.stdout
