@@ -307,7 +307,7 @@ def test_what_is_looked_for_is_all_that_the_schema_has() -> None:
          "MODIFY available_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6)"),
         ("columns", "reserved_by is varchar(20), not varchar(255)",
          "MODIFY reserved_by VARCHAR(20) CHARACTER SET ascii COLLATE ascii_bin NULL"),
-        ("columns", "created_at has no default", "MODIFY created_at TIMESTAMP(6) NOT NULL"),
+        ("columns", "created_at has ", "MODIFY created_at TIMESTAMP(6) NOT NULL"),
         ("columns", "last_error can't be NULL",
          "MODIFY last_error TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT ('')"),
         ("columns", "unique_key is compared by a collation",
