@@ -12,6 +12,7 @@ from tests.support.waiting import wait_for
 _BLOCKER = "zz_read"
 """Behind qd's tables in the alphabet, in whose order a RENAME takes its locks."""
 
+_THERE = "SELECT COUNT(*) FROM information_schema.processlist WHERE id = %s"
 _WAITS = "SELECT COUNT(*) FROM information_schema.processlist WHERE id = %s AND state LIKE 'Waiting for table%%'"
 
 
@@ -33,7 +34,8 @@ def changing(server: Server, database: str, table: str) -> Iterator[None]:
             yield
         finally:
             server.run(f"KILL {number}")
-            thread.join()
+            thread.join()  # its client has heard of the end sooner than the server has made it
+            wait_for(lambda: server.run(_THERE, (number,)) == [(0,)], 20, "the RENAME's end")
     server.run(f"DROP TABLE {_BLOCKER}", database=database)
 
 
