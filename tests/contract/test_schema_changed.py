@@ -84,7 +84,7 @@ def test_a_column_that_was_lost_is_named_before_any_work_begins(bench: Bench, ta
 @pytest.mark.parametrize("table", ["qd_jobs", "qd_daemons", "qd_schema"])
 def test_a_table_that_is_being_changed_is_not_called_lost(mariadb_bench: Bench, table: str) -> None:
     mariadb_bench.database.check()
-    database = mariadb_bench.again(Events())
+    database = mariadb_bench.again_with(statement_timeout=1.0).database
     assert mariadb_bench.server is not None
     with changing(mariadb_bench.server, mariadb_bench.config.name, table):
         for act in (database.schema, database.check):
