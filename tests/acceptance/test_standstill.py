@@ -72,6 +72,7 @@ def test_a_lock_that_was_short_is_no_standstill_for_who_then_idles_or_works_long
 
 
 def test_a_reload_in_a_standstill_ends_none_and_it_is_told_once_with_its_whole_length(qd: Qd) -> None:
+    qd.write(database={"statement_timeout": "3s"}, queues={"default": {"lease": "15s"}})  # a slow machine is no outage
     daemon = qd.start()
     with locked(qd, "READ"):
         wait_for(lambda: daemon.lines("claims.stalled"), 40, "the log to say it")
@@ -79,7 +80,7 @@ def test_a_reload_in_a_standstill_ends_none_and_it_is_told_once_with_its_whole_l
         for threads in (3, 2):
             qd.write(workers=[{"queues": ["default"], "threads": threads}])
             applied(daemon)
-            assert "nothing could be claimed for" in daemon.get("/readyz")[1]
+            assert "nothing could be claimed for" in daemon.get("/readyz")[1], daemon.said()
         wait_for(lambda: monotonic() - told > 6 or daemon.get("/readyz")[0] == 200, 20, "the tender to look again")
         assert daemon.get("/readyz")[0] == 503
     lasted = monotonic() - told

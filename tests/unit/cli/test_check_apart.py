@@ -7,6 +7,7 @@ import pwd
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -27,6 +28,7 @@ from qd.cli.checks.apart import go_on_apart, leave
 from qd.cli.checks.eyes import Account
 from qd.cli.checks.privilege import become
 nobody = Account("nobody", {NOBODY.pw_uid}, {NOBODY.pw_gid}, ())
+code = Path(sys.argv[1]).read_text()
 print("before", flush=True)
 kept = os.open("/etc/hostname", os.O_RDONLY)
 os.set_inheritable(kept, True)
@@ -35,7 +37,7 @@ try:
 except click.exceptions.Exit as ended:
     print("after", os.getuid(), ended.exit_code)
     sys.exit(ended.exit_code)
-exec(Path(sys.argv[1]).read_text())
+exec(code)
 print("checked", flush=True)
 leave(78)
 """
@@ -63,15 +65,16 @@ except OSError as error:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder() -> Iterator[Path]:
+    """One that anybody reaches; what pytest gives is its user's alone."""
     if os.geteuid() != 0:
         without("root: nobody else has anything to give up")
-    open_to_all = tmp_path / "open"
-    open_to_all.mkdir()
-    open_to_all.chmod(0o777)
-    for above in (tmp_path, *tmp_path.parents[:2]):
-        above.chmod(0o755)
-    return open_to_all
+    with tempfile.TemporaryDirectory(prefix="qd-apart-") as made:
+        Path(made).chmod(0o755)
+        open_to_all = Path(made) / "open"
+        open_to_all.mkdir()
+        open_to_all.chmod(0o777)
+        yield open_to_all
 
 
 def command(folder: Path, code: str) -> list[str]:
