@@ -5,22 +5,23 @@ May import: config, the modules of cli, protocol's values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 
 import click
 
 from qd.cli import ending, paging
-from qd.cli.checks.beside import Leaving, Output
+from qd.cli.checks.apart import EndedEarly, run_apart
 from qd.cli.checks.configuration import of_file, of_password
 from qd.cli.checks.eyes import of_eyes, of_hidden
 from qd.cli.checks.handlers import of_handlers
 from qd.cli.checks.limits import of_limits
-from qd.cli.checks.privilege import give_up_root
+from qd.cli.checks.privilege import who_imports
 from qd.cli.checks.server import OutOfReach, of_database
 from qd.cli.checks.unit import of_units, units_of
+from qd.cli.checks.unit_files import Unit
 from qd.cli.context import Cli, pass_cli
-from qd.cli.terminal import as_text, safe
+from qd.cli.terminal import safe, show_json
 from qd.config.model import Config
 from qd.errors import ConfigError
 from qd.store.protocol import Finding
@@ -37,21 +38,16 @@ def check(cli: Cli, offline: bool, file_only: bool, as_json: bool) -> int:
     Exits 78 where anything is wrong (69: only that the database is out of reach).
     """
     findings: list[Finding] = []
-    output, leave = Output(), Leaving()
 
     def tell(finding: Finding) -> None:
         findings.append(finding)
         if not as_json:
-            output.say(line(finding))
+            click.echo(line(finding))
 
-    try:
-        out_of_reach = _run(cli, offline, file_only, tell, output)
-        code = exit_code(findings, out_of_reach)
-        if as_json:
-            output.say(as_text({"ok": code == ending.DONE, "findings": [asdict(finding) for finding in findings]}))
-    finally:
-        output.give_back()
-    leave(code)
+    out_of_reach = _run(cli, offline, file_only, tell)
+    code = exit_code(findings, out_of_reach)
+    if as_json:
+        show_json({"ok": code == ending.DONE, "findings": [asdict(finding) for finding in findings]})
     return code
 
 
@@ -68,7 +64,7 @@ def exit_code(findings: list[Finding], out_of_reach: bool) -> int:
     return ending.OUT_OF_REACH if out_of_reach else ending.DONE
 
 
-def _run(cli: Cli, offline: bool, file_only: bool, tell: Callable[[Finding], None], output: Output) -> bool:
+def _run(cli: Cli, offline: bool, file_only: bool, tell: Callable[[Finding], None]) -> bool:
     """Tells all findings as they come; True: the database is out of reach."""
     try:
         config = cli.config
@@ -76,30 +72,50 @@ def _run(cli: Cli, offline: bool, file_only: bool, tell: Callable[[Finding], Non
         for problem in error.problems:
             tell(Finding("FAIL", "config", problem))
         return False
-    for finding in of_config(cli, config, file_only, output):
+    for finding in (*of_file(cli.file, config), *of_password(config)):
         tell(finding)
-    if offline or file_only:
+    return False if file_only else _run_handlers(cli, config, offline, tell)
+
+
+def _run_handlers(cli: Cli, config: Config, offline: bool, tell: Callable[[Finding], None]) -> bool:
+    """The same of what comes once handlers' code may have run, in a process of its own."""
+    units = units_of(cli.file)
+    seen = list(of_eyes(config, cli.file, units))  # by root, who alone sees what stops the service's user
+    become, forbidden = who_imports(config, units)
+
+    def work(send: Callable[[object], None]) -> bool:
+        for finding in of_config(config, units, seen, forbidden):
+            send(asdict(finding))
+        return not offline and _run_database(cli, lambda finding: send(asdict(finding)))
+
+    try:
+        return bool(run_apart(become, work, lambda told: tell(Finding(**told))))
+    except EndedEarly as early:
+        tell(Finding("FAIL", "handlers", f"the check ended before its end: a module ended the process ({early})"))
         return False
+
+
+def _run_database(cli: Cli, tell: Callable[[Finding], None]) -> bool:
     try:
         for finding in of_database(cli):
             tell(finding)
     except OutOfReach as error:
         tell(Finding("FAIL", "database", f"{error.how} at {cli.config.database.place}: {error}"))
         return True
+    finally:
+        cli.close()
     return False
 
 
-def of_config(cli: Cli, config: Config, file_only: bool, output: Output) -> Iterator[Finding]:
-    """What needs no database: the file, what is odd in it; handlers, limits, the service that runs it."""
-    file = cli.file
-    yield from of_file(file, config)
-    yield from of_password(config)
-    if file_only:
-        return
-    units = units_of(file)
-    seen = list(of_eyes(config, file, units))  # by root, who alone sees what stops the service's user
-    forbidden = give_up_root(config, units)
-    output.keep()
+def of_config(
+    config: Config, units: Sequence[Unit], seen: Sequence[Finding], forbidden: Finding | None
+) -> Iterator[Finding]:
+    """What needs no database: handlers, limits, the service that runs it.
+
+    Args:
+        seen: with the service's user's eyes.
+        forbidden: why handlers are not imported.
+    """
     yield from of_handlers(config, units) if forbidden is None else [forbidden]
     yield from of_limits(config)
     yield from of_units(config, units)

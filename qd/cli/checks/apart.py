@@ -1,27 +1,33 @@
-"""`qd check` as root: the rest of it in a child process that has nothing of root's.
+"""`qd check`: what imports handlers' modules runs in a child process, and counts only once that has said its last word.
 
-The child has no terminal, no descriptor but its own three, nothing to read; what it says this process copies, made
-safe for a terminal. With the check ends all that it has begun, also what has left its session.
-May import: the terminal's text. Owns: the child, the pipes from it.
+The child has no terminal, no descriptor but its own three and its way to tell, nothing to read; as root it is another
+user. What it writes to stdout or stderr goes to stderr, made safe for a terminal; what it has found it tells through
+a pipe of its own, and so does it that it came to its end: a module can end a process in more ways than can be kept
+from it. With the check ends all that it has begun, also what has left its session.
+May import: the terminal's text, the verbs' endings. Owns: the child, the pipes from it, what TERM and HUP do meanwhile.
 """
 
 from __future__ import annotations
 
 import codecs
 import ctypes
+import json
 import os
 import selectors
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import Any, NoReturn, TextIO
 
 import click
 
+from qd.cli import ending
 from qd.cli.terminal import safe
 from qd.clock import monotonic
+from qd.errors import QdError
 
 TICK = 0.05
 """Seconds between two looks whether it has ended: something else may hold its pipes open."""
@@ -32,86 +38,189 @@ TO_END = 5.0
 LONGEST = 1 << 16
 """Characters without an end of line that are kept together."""
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_state = {"apart": False}
+
+Tell = Callable[[Any], None]
+"""Takes a value that JSON can have."""
 
 
-def go_on_apart(become: Callable[[], None]) -> None:
-    """Returns in a child process, once it is another; this one copies what it says, and then ends as it did.
+class EndedEarly(Exception):
+    """The child ended without its last word; the text says how."""
+
+
+def run_apart(become: Callable[[], None], work: Callable[[Tell], Any], tell: Tell) -> Any:
+    """Runs this in a child process; what it returns there.
 
     Args:
-        become: makes the child another.
+        become: makes the child another user's.
+        work: runs in the child; what it tells is told here.
 
     Raises:
-        click.exceptions.Exit: here, with the child's status.
+        EndedEarly: something ended the child before that.
+        click.exceptions.Exit: an error ended it, which it has said.
     """
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)  # whoever loses his parent there becomes this process's
-    before, pipes = _children(), (os.pipe(), os.pipe())
-    child = os.fork()
-    if child == 0:
-        _state["apart"] = True
-        _cut_off(*(writer for _, writer in pipes))
+    before, pipes, parent = _children(), [os.pipe(), os.pipe()], os.getpid()
+    with _left_to_nobody(before):
+        child = os.fork()
+        if child == 0:
+            _as_child(parent, [writer for _, writer in pipes], become, work)
+        for _, writer in pipes:
+            os.close(writer)
+        words = _Words(tell)
+        status = _followed(
+            child, dict(zip((reader for reader, _ in pipes), (_Copy(sys.stderr), words), strict=True)), before
+        )
+    if words.last is None:
+        raise EndedEarly(f"with status {status}" if status >= 0 else f"by a signal, {signal.strsignal(-status)}")
+    if "exit" in words.last:
+        raise click.exceptions.Exit(words.last["exit"])
+    return words.last["end"]
+
+
+# -------------------------------------------------------------------- the child's side
+
+
+def _as_child(parent: int, writers: list[int], become: Callable[[], None], work: Callable[[Tell], Any]) -> NoReturn:
+    """All that it does; it never returns to who has called."""
+    own = os.getpid()
+
+    def say(**word: Any) -> None:
+        if os.getpid() != own:  # a module has forked, and the copy goes on as if it were this one
+            os._exit(0)
+        data = f"{json.dumps(word)}\n".encode()
+        while data:
+            data = data[os.write(writers[1], data) :]
+
+    def whole() -> Any:
         become()
-        return
-    for _, writer in pipes:
-        os.close(writer)
+        _end_with(parent)
+        return work(lambda value: say(told=value))
+
     try:
-        status = _copied(child, [reader for reader, _ in pipes], before)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        _cut_off(*writers)
+        say(**_outcome(whole))
     finally:
-        _end(before)
-    raise click.exceptions.Exit(status)
+        _flush()
+        os._exit(1)
 
 
-def leave(status: int) -> None:
-    """The end of the check: in the child at once, whatever was imported would still have to say or do."""
-    if _state["apart"]:
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError, AttributeError):  # a handler has closed it, or taken it away
-                stream.flush()
-        os._exit(status)
+def _outcome(whole: Callable[[], Any]) -> dict[str, Any]:
+    """The last word. What isn't an error but an end, KeyboardInterrupt too, has none: nobody types Ctrl-C there."""
+    try:
+        return {"end": whole()}
+    except QdError as error:
+        ending.say(error)
+        return {"exit": ending.exit_code(error)}
+    except Exception:
+        traceback.print_exc()
+        return {"exit": ending.COULD_NOT}
 
 
-def _cut_off(output: int, errors: int) -> None:
+def _cut_off(output: int, words: int) -> None:
     os.setsid()
-    for fd, own in ((os.open(os.devnull, os.O_RDONLY), 0), (output, 1), (errors, 2)):
+    for fd, own in ((os.open(os.devnull, os.O_RDONLY), 0), (output, 1), (output, 2)):
         os.dup2(fd, own)
     for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2:
+        if int(name) > 2 and int(name) != words:
             with suppress(OSError):  # the one that has listed them
                 os.close(int(name))
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(line_buffering=True)
+    sys.stdout, sys.stderr = (os.fdopen(fd, "w", 1, "utf-8", "backslashreplace", closefd=False) for fd in (1, 2))
 
 
-# -------------------------------------------------------------------- root's side
+def _end_with(parent: int) -> None:
+    """Its parent's end is its own, by what the kernel forgets when a process becomes another user's."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it had ended before
+        os._exit(1)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):  # a handler has closed it, or taken it away
+            stream.flush()
+
+
+# -------------------------------------------------------------------- this side
+
+
+@contextmanager
+def _left_to_nobody(before: set[int]) -> Iterator[None]:
+    """Whatever ends this, none of what has become this process's child within is left."""
+
+    def end(number: int, _: object) -> None:
+        for each in ours:
+            signal.signal(each, signal.SIG_IGN)
+        raise click.exceptions.Exit(128 + number)
+
+    own = os.getpid()
+    ours = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)  # whoever loses his parent there becomes this process's
+    try:
+        for each in ours:
+            signal.signal(each, end)
+        yield
+    finally:
+        if os.getpid() == own:
+            _end(before)
+            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 0)
+            for each in ours:
+                signal.signal(each, signal.SIG_DFL)
 
 
 class _Copy:
     """Of what comes through one pipe: whole lines, made safe."""
 
     def __init__(self, to: TextIO) -> None:
-        self._to, self._begun = to, ""
+        self._to, self._begun, self._is_cut = to, "", False
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def take(self, data: bytes) -> None:
-        """Copies what are whole lines by now; with no data what is left is one."""
+        """Copies what are whole lines by now; with no data what is left is one. A very long one goes in pieces."""
         lines = (self._begun + self._decoder.decode(data, final=not data)).split("\n")
         self._begun = lines.pop()
-        if self._begun and (not data or len(self._begun) > LONGEST):
-            lines, self._begun = [*lines, self._begun], ""
         for line in lines:
             self._to.write(f"{safe(line.removesuffix(chr(13)))}\n")
+            self._is_cut = False
+        if len(self._begun) > LONGEST or (not data and self._begun):
+            self._to.write(safe(self._begun))
+            self._begun, self._is_cut = "", True
+        if self._is_cut and not data:
+            self._to.write("\n")
         self._to.flush()
 
 
-def _copied(child: int, readers: list[int], before: set[int]) -> int:
-    """Copies until the child has ended and all is read; the exit status for its end."""
+class _Words:
+    """What the child tells.
+
+    Attributes:
+        last: the last word; None: not yet.
+    """
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell, self._begun = tell, b""
+        self.last: dict[str, Any] | None = None
+
+    def take(self, data: bytes) -> None:
+        """Tells on what is whole."""
+        *lines, self._begun = (self._begun + data).split(b"\n")
+        for word in map(json.loads, lines):
+            if "told" in word:
+                self._tell(word["told"])
+            else:
+                self.last = word
+
+
+def _followed(child: int, readers: dict[int, _Copy | _Words], before: set[int]) -> int:
+    """Hands on what comes until the child has ended and all is read; its end, a signal's number below zero."""
     status = None
     with selectors.DefaultSelector() as pipes:
-        for reader, stream in zip(readers, (sys.stdout, sys.stderr), strict=True):
-            pipes.register(reader, selectors.EVENT_READ, _Copy(stream))
+        for reader, taker in readers.items():
+            pipes.register(reader, selectors.EVENT_READ, taker)
         while True:
             ready = pipes.select(TICK if status is None else 0)
             for key, _ in ready:
@@ -129,10 +238,7 @@ def _copied(child: int, readers: list[int], before: set[int]) -> int:
 
 def _status(child: int) -> int | None:
     pid, how = os.waitpid(child, os.WNOHANG)
-    if not pid:
-        return None
-    code = os.waitstatus_to_exitcode(how)
-    return code if code >= 0 else 128 - code
+    return os.waitstatus_to_exitcode(how) if pid else None
 
 
 def _end(before: set[int]) -> None:

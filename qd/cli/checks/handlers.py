@@ -1,6 +1,6 @@
 """`qd check`: whether the handlers load, what they expect, and what they cost in series and child processes.
 
-May import: beside, config, loading, unit, unit_files, metrics, executors, protocol's values.
+May import: config, loading, unit, unit_files, metrics, executors, protocol's values.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from qd.cli.checks.beside import ends_told
 from qd.cli.checks.unit import home_of, python_path
 from qd.cli.checks.unit_files import Unit
 from qd.config.model import Config
@@ -30,8 +29,7 @@ def of_handlers(config: Config, units: Sequence[Unit] = ()) -> Iterator[Finding]
     from qd.config.handlers import load_handlers
 
     try:
-        with ends_told():
-            registry = load_handlers(config)
+        registry = load_handlers(config)
     except ConfigError as error:
         for problem in error.problems:
             yield Finding("FAIL", "handlers", f"{problem}{_elsewhere(problem, units)}")

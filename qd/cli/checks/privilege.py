@@ -1,9 +1,9 @@
 """`qd check` as root: root runs no code that others can change.
 
-Handlers may lie where jobs can write. Before they are imported the check goes on apart, as the service's user for
-good; where he can't reach this program nothing is imported, and where no such service is known nothing from a place
-that another than root can write.
-May import: apart, eyes, unit_files, config's values. Owns: the process's user.
+Handlers may lie where jobs can write. The process that imports them is the service's user for good; where he can't
+reach this program nothing is imported, and where no such service is known nothing from a place that another than
+root can write.
+May import: eyes, unit_files, config's values. Owns: the process's user.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from __future__ import annotations
 import os
 import pwd
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from qd.cli.checks.apart import go_on_apart
 from qd.cli.checks.eyes import Account, Sight, account_of, blockers, files_of, for_another, searched
 from qd.cli.checks.unit_files import Unit
 from qd.config.model import Config, Secret
@@ -25,21 +24,29 @@ from qd.store.protocol import Finding
 AS_USER = "run the check as the daemon's user (`runuser -u USER -- qd check`), or have root alone own that place"
 
 
-def give_up_root(config: Config, units: Sequence[Unit]) -> Finding | None:
-    """Goes on as the user of the service, in a process of his; where it stays root, what forbids to import handlers.
+def who_imports(config: Config, units: Sequence[Unit]) -> tuple[Callable[[], None], Finding | None]:
+    """What makes a process of the check's the one that may import handlers, and what forbids that to any.
 
     Args:
         config: keeps its password, which the service's user may not be able to read.
     """
     if os.geteuid() != 0:
-        return None
+        return as_it_is, None
     accounts = [account_of(unit) for unit in units if for_another(unit)]
     account = next((each for each in accounts if each is not None and each.user != 0), None)
-    if account is not None and _reaches_qd(account):
-        _remember_password(config)
-        _load_verb()
-        go_on_apart(lambda: become(account))
-        return None
+    if account is None or not _reaches_qd(account):
+        return as_it_is, _forbidden(config, units)
+    _remember_password(config)
+    _load_verb()
+    return lambda: become(account), None
+
+
+def as_it_is() -> None:
+    """Becomes nobody else."""
+
+
+def _forbidden(config: Config, units: Sequence[Unit]) -> Finding | None:
+    """Why root, which can't become the service's user, imports nothing."""
     apart = [unit for unit in units if for_another(unit)]
     if apart and config.handlers.modules:
         return Finding(

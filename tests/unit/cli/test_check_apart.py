@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import pwd
 import signal
@@ -24,7 +25,7 @@ PROGRAM = f"""
 import os, sys
 from pathlib import Path
 import click
-from qd.cli.checks.apart import go_on_apart, leave
+from qd.cli.checks.apart import EndedEarly, run_apart
 from qd.cli.checks.eyes import Account
 from qd.cli.checks.privilege import become
 nobody = Account("nobody", {NOBODY.pw_uid}, {NOBODY.pw_gid}, ())
@@ -32,14 +33,19 @@ code = Path(sys.argv[1]).read_text()
 print("before", flush=True)
 kept = os.open("/etc/hostname", os.O_RDONLY)
 os.set_inheritable(kept, True)
+def work(tell):
+    exec(code, globals() | {{"tell": tell}})
+    tell("checked")
+    return 78
 try:
-    go_on_apart(lambda: become(nobody))
+    status = run_apart(lambda: become(nobody), work, lambda text: print(text, flush=True))
 except click.exceptions.Exit as ended:
-    print("after", os.getuid(), ended.exit_code)
     sys.exit(ended.exit_code)
-exec(code)
-print("checked", flush=True)
-leave(78)
+except EndedEarly as early:
+    print("early", early)
+    sys.exit(3)
+print("after", os.getuid(), status)
+sys.exit(status)
 """
 LINGERS = """
 import os, signal, time
@@ -56,12 +62,8 @@ while not os.path.exists(os.environ["MARK"]):
     time.sleep(0.01)
 """
 """Leaves a process in a session of its own behind that has the check's outputs open."""
-REACHES = """
-try:
-    os.open("/dev/tty", os.O_RDWR)
-except OSError as error:
-    print("no terminal", error.errno)
-"""
+MARKS = "with open(os.environ['MARK'], 'w') as mark:\n    print(os.getpid(), file=mark)\n"
+"""Says which process the child is; that is all that the kernel ends with a check that is killed."""
 
 
 @pytest.fixture
@@ -106,20 +108,32 @@ def lingering(folder: Path) -> int:
 
 
 def test_it_is_another_user_and_its_status_is_the_checks(folder: Path) -> None:
-    done = ended(folder, "print(os.getuid(), os.getgid())")
+    done = ended(folder, "tell(f'{os.getuid()} {os.getgid()}')")
     assert done.stdout.splitlines() == ["before", f"{NOBODY.pw_uid} {NOBODY.pw_gid}", "checked", "after 0 78"]
     assert done.returncode == 78 and done.stderr == ""
 
 
 def test_it_has_no_descriptor_but_its_three_and_reads_nothing_of_what_root_types(folder: Path) -> None:
-    done = ended(folder, "print(sorted(map(int, os.listdir('/proc/self/fd')))[:-1], repr(sys.stdin.read()))")
-    assert done.stdout.splitlines()[1] == "[0, 1, 2] ''"
+    done = ended(
+        folder,
+        "tell([os.readlink(f'/proc/self/fd/{fd}')[:5] for fd in range(3)] + [sys.stdin.read()])\n"
+        "own = '/proc/self/fd/'\n"
+        "tell([fd for fd in map(int, os.listdir(own)) if fd > 2 and os.path.exists(f'{own}{fd}')])",
+    )
+    three, [way] = map(ast.literal_eval, done.stdout.splitlines()[1:3])
+    assert three == ["/dev/", "pipe:", "pipe:", ""] and way > 2
 
 
 def test_control_characters_do_not_reach_the_terminal(folder: Path) -> None:
     done = ended(folder, r"os.write(1, b'\x1b]0;x\x07 one\r\ntwo \xff'); os.write(2, b'\x1b[2J')")
-    assert done.stdout.splitlines()[1] == r"\x1b]0;x\x07 one" and "\x1b" not in done.stdout + done.stderr
-    assert done.stderr == "\\x1b[2J\n"
+    assert done.stdout.splitlines()[1] == "checked" and "\x1b" not in done.stdout + done.stderr
+    assert done.stderr == "\\x1b]0;x\\x07 one\ntwo \ufffd\\x1b[2J\n"
+
+
+def test_a_line_of_any_length_stays_one_line(folder: Path) -> None:
+    done = ended(folder, "tell('x' * 300_000)\nprint('y' * 300_000)")
+    assert list(map(len, done.stdout.splitlines())) == [6, 300_000, 7, 10]
+    assert done.stderr == f"{'y' * 300_000}\n"
 
 
 @pytest.fixture
@@ -158,7 +172,22 @@ def test_ctrl_c_ends_it_with_all_that_it_began(folder: Path, terminal: Callable[
 
 
 def test_one_that_is_killed_is_told_by_its_status(folder: Path) -> None:
-    assert ended(folder, "os.kill(os.getpid(), 9)").returncode == 128 + signal.SIGKILL
+    assert ended(folder, "os.kill(os.getpid(), 9)").stdout.splitlines() == ["before", "early by a signal, Killed"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_what_was_begun_ends_with_the_check_whatever_ends_that(folder: Path, number: signal.Signals) -> None:
+    hangs = LINGERS if number != signal.SIGKILL else MARKS
+    check = subprocess.Popen(command(folder, f"{hangs}\nimport time\ntime.sleep(600)\n"), env=environment(folder))
+    pid = lingering(folder)
+    check.send_signal(number)
+    assert check.wait(20) == (-number if number == signal.SIGKILL else 128 + number)
+    wait_for(lambda: is_gone(pid), 10, "the end of what it began")
+
+
+def test_a_copy_that_a_module_makes_of_the_process_tells_nothing(folder: Path) -> None:
+    done = ended(folder, "os.fork()")
+    assert done.stdout.splitlines() == ["before", "checked", "after 0 78"]
 
 
 def test_neither_a_thread_nor_an_exit_handler_of_its_keeps_the_check(folder: Path) -> None:
@@ -169,7 +198,7 @@ def test_neither_a_thread_nor_an_exit_handler_of_its_keeps_the_check(folder: Pat
 
 def test_what_root_had_begun_before_is_left_alone(folder: Path) -> None:
     before = "import subprocess\nother = subprocess.Popen(['sleep', '600'])\n"
-    program = PROGRAM.replace("try:\n    go_on", before + "try:\n    go_on", 1).replace(
+    program = PROGRAM.replace("try:\n    status", before + "try:\n    status", 1).replace(
         'print("after"', 'print(other.poll()); other.kill(); other.wait(); print("after"', 1
     )
     asked = command(folder, "pass")

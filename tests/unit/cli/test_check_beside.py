@@ -49,12 +49,42 @@ def test_what_a_module_writes_to_stdout_is_no_part_of_the_json(tmp_path: Path, d
     assert "hello" not in check(tmp_path, does).stdout
 
 
-@pytest.mark.parametrize("status", [0, 3])
-def test_a_module_that_ends_the_process_is_told_with_its_line(tmp_path: Path, status: int) -> None:
-    done = check(tmp_path, f"os._exit({status})\n", "--json")
+@pytest.mark.parametrize(
+    ("does", "how"),
+    [
+        ("os._exit(0)\n", "with status 0"),
+        ("import posix\nposix._exit(3)\n", "with status 3"),
+        ("os.execv('/bin/true', ['true'])\n", "with status 0"),
+        ("os.kill(os.getpid(), 9)\n", "by a signal, Killed"),
+        ("threading.Thread(target=os._exit, args=(0,)).start()\ntime.sleep(5)\n", "with status 0"),
+        ("os._exit(0) if os.fork() else None\n", "with status 0"),
+        ("raise KeyboardInterrupt\n", "with status 1"),
+    ],
+)
+def test_a_module_that_ends_the_process_is_told(tmp_path: Path, does: str, how: str) -> None:
+    done = check(tmp_path, does, "--json")
     assert done.returncode == 78
     [told] = [found for found in json.loads(done.stdout)["findings"] if found["what"] == "handlers"]
-    assert told["level"] == "FAIL" and f"os._exit({status})" in told["detail"] and "beside_jobs.py:" in told["detail"]
+    assert told["level"] == "FAIL"
+    assert told["detail"] == f"the check ended before its end: a module ended the process ({how})"
+    assert f"FAIL  handlers: {told['detail']}\n" in check(tmp_path, does).stdout
+
+
+@pytest.mark.parametrize(
+    "does",
+    [
+        "child = os.fork()\nif not child:\n    os._exit(0)\nos.waitpid(child, 0)\n",
+        "child = os.fork()\nif not child:\n    sys.exit(0)\nos.waitpid(child, 0)\n",
+        "os.fork()\n",
+        "from multiprocessing import get_context\nwith get_context('fork').Pool(2) as them:\n    them.map(abs, [1])\n",
+        "import atexit\natexit.register(os._exit, 3)\n",
+    ],
+)
+def test_processes_that_a_module_forks_tell_nothing_and_end_as_they_like(tmp_path: Path, does: str) -> None:
+    done = check(tmp_path, does, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["ok"] is True, "one document"
+    assert check(tmp_path, does).stdout.count("handlers: 1: send\n") == 1
 
 
 def test_a_reader_that_has_gone_ends_it_without_a_word(tmp_path: Path) -> None:

@@ -109,12 +109,12 @@ def test_a_link_of_anothers_to_a_folder_of_roots_is_changeable(folder: Path, tmp
 ASKS = """
 import sys
 
-from qd.cli.checks.privilege import give_up_root
+from qd.cli.checks.privilege import who_imports
 from qd.cli.checks.unit_files import Unit
 from qd.config import find_config, read_config
 
 user, sys.executable = sys.argv[1], sys.argv[2]
-finding = give_up_root(read_config(find_config("qd.yaml")), [Unit("qd.service", [("User", user)])])
+_, finding = who_imports(read_config(find_config("qd.yaml")), [Unit("qd.service", [("User", user)])])
 print(finding.level, finding.what, finding.detail)
 """
 
