@@ -24,6 +24,12 @@ NOTE = PREFIX / ".qd"
 OWN = {"pip", "setuptools"}
 """What an environment is made with."""
 
+REQUIRED = re.compile(r"[A-Za-z0-9._-]+(?!.*\bextra *==)")
+"""The name in a requirement that isn't an extra's."""
+
+STASHED = r"~[-~.=%0-9]*"
+"""What pip writes over the beginning of a folder's name, or before it, when it replaces the folder."""
+
 VENVS = {".qd", ".qd.new", "pyvenv.cfg", ".gitignore"}
 """Files of an environment itself, besides its own programs."""
 
@@ -50,7 +56,7 @@ def packages() -> list[Path]:
 
 
 def note() -> dict[str, list[str]]:
-    """What was noted: `brought`, and of a run that hasn't ended what it had `found`.
+    """What was noted: `brought`; of a run that hasn't ended what it had `found`, and what the first such one had.
 
     An empty note is the mark of an environment that is only being made.
     """
@@ -78,16 +84,32 @@ def begin() -> None:
     """A run begins, or takes up one that was cut off."""
     noted = note()
     brought = set(noted.get("brought", ()))
-    found = set(noted["found"]) if "found" in noted else names()
-    if "found" in noted:
-        forget_half_unpacked(brought | {"qd"}, found)
-    write(brought=brought, found=found)
+    first = noted.get("first", noted.get("found"))
+    forget_stashed(brought | {"qd"})
+    if first is not None:
+        forget_half_unpacked(brought | {"qd"}, set(first))
+    found = names()
+    write(brought=brought, found=found, first=found if first is None else set(first))
 
 
 def end() -> None:
-    """It is over."""
+    """It is over. Of what came between one that was cut off and this, ours is what qd can't be without."""
     noted, there = note(), names()
-    write(brought=set(noted.get("brought", ())) | (there - set(noted.get("found", there))) | {"qd"})
+    found = set(noted.get("found", there))
+    between = found - set(noted.get("first", found))
+    write(brought=set(noted.get("brought", ())) | (there - found) | (between & needed("qd")) | {"qd"})
+
+
+def needed(name: str) -> set[str]:
+    """What a distribution requires of what there is, and what that requires."""
+    there = {plain(name_of(one)): one for one in distributions(path=[*map(str, packages())]) if name_of(one)}
+    found, ahead = set(), [name]
+    while ahead:
+        one = there.pop(plain(ahead.pop()), None)
+        if one is not None:
+            found.add(name_of(one))
+            ahead += [each.group() for text in one.requires or () if (each := REQUIRED.match(text))]
+    return found
 
 
 def forget_half_unpacked(ours: set[str], found: set[str]) -> None:
@@ -97,6 +119,28 @@ def forget_half_unpacked(ours: set[str], found: set[str]) -> None:
         for info in folder.glob("*.dist-info"):
             if not (info / "RECORD").exists() and plain(info.name.partition("-")[0]) not in kept:
                 shutil.rmtree(info)
+
+
+def forget_stashed(ours: set[str]) -> None:
+    """What pip had put aside of ours when it was killed: no pip looks at it again."""
+    heads = {plain(name) for name in ours}
+    for folder in packages():
+        infos = [PathDistribution(info) for info in folder.glob("*.dist-info")]
+        mine = [info for info in infos if plain(name_of(info)) in heads]
+        tops = {"qd"} | {file.parts[0] for info in mine for file in info.files or ()}
+        for stash in folder.glob("~*"):
+            is_info = stash.suffix == ".dist-info"
+            head = plain(stash.name.partition("-")[0]) if is_info else stash.name
+            if stash.is_dir() and any(is_stashed(head, name) for name in (heads if is_info else tops)):
+                shutil.rmtree(stash)
+
+
+def is_stashed(stash: str, name: str) -> bool:
+    """Whether that is the name under which pip puts this folder aside."""
+    same_length = len(stash) == len(name) and any(
+        re.fullmatch(STASHED + re.escape(name[at:]), stash) for at in range(1, len(name))
+    )
+    return same_length or re.fullmatch(STASHED + re.escape(name), stash) is not None
 
 
 def plain(name: str) -> str:
@@ -138,9 +182,11 @@ def pip() -> int:
 
 
 def is_whole(one: Distribution) -> bool:
-    """Whether it has all its files, but for those that Python makes anew."""
+    """Whether it has all its files as long as they were; what Python makes anew and programs are none of it."""
     return bool(name_of(one) and one.files) and all(
-        file.exists() for file in files(one) if "__pycache__" not in file.parts
+        os.path.isfile(file.locate()) and file.size in (None, os.path.getsize(file.locate()))
+        for file in one.files or ()
+        if "__pycache__" not in file.parts and ".." not in file.parts
     )
 
 
