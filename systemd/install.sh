@@ -20,6 +20,10 @@ umask 022
 [ -n "$DESTDIR" ] || command -v systemd-sysusers >/dev/null ||
   fail "there is no systemd here (no systemd-sysusers): docs/operations.md has how qd runs without"
 
+at=$DESTDIR$PREFIX
+[ "$PROGRAM" = no ] || [ ! -L "$at" ] || [ -e "$at/pyvenv.cfg" ] ||
+  fail "'$PREFIX' is a link, where no environment can be made: give PREFIX= the folder itself, $(readlink -m "$at")"
+
 put() { # FILE TARGET: as the units need it, readable by all
   mkdir -p "$DESTDIR${2%/*}"
   sed "s|/opt/qd/|$PREFIX/|g" "$1" >"$DESTDIR$2.new"
@@ -99,13 +103,15 @@ for unit in $UNITS; do
     echo "qd: /etc/systemd/system/$unit counts instead of the new one: move it away, keep your changes in a drop-in"
 done
 running=$(systemctl list-units --plain --no-legend --state=active,activating,reloading,failed 'qd.service' 'qd@*.service' 2>/dev/null | cut -d' ' -f1)
-[ $did = installed ] || {
+enabled=$(find /etc/systemd/system /run/systemd/system -type l \( -name qd.service -o -name 'qd@*.service' \) 2>/dev/null || true)
+[ -n "$running$enabled" ] || did= # also by a second run before anything else was done
+[ "$did" != upgraded ] || {
   echo "qd: next: qd --config FILE migrate --status, then migrate, with the migrator's own file, and qd check:"
   echo "qd:       docs/operations.md, Upgrade, has each step"
 }
 if [ -n "$running" ]; then
   echo "qd: then: systemctl restart $(echo $running) (running jobs may end within shutdown.grace)"
-elif [ $did = upgraded ]; then
+elif [ "$did" = upgraded ]; then
   echo "qd: no daemon is to be restarted: none runs"
 else
   echo "qd: next: the password into /etc/credstore/qd.db-password, your handlers into /etc/qd/qd.yaml, qd migrate,"

@@ -45,7 +45,4 @@ for folder in $(sed -n 's/^HIDDEN = (\(.*\))$/\1/p' systemd/interpreter.py | tr 
     esac
   done
 done
-at=$DESTDIR$PREFIX
-[ "$PROGRAM" = no ] || [ ! -L "$at" ] || [ -e "$at/pyvenv.cfg" ] ||
-  fail "'$PREFIX' is a link, where no environment can be made: give PREFIX= the folder itself, $(readlink -m "$at")"
 DOCDIR=${LIBDIR%/lib*}/share/doc/qd

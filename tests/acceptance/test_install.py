@@ -218,6 +218,14 @@ def test_a_prefix_that_is_a_link_to_no_environment_is_refused(checkout: Checkout
     assert {*checkout.tree.rglob("*")} == before
 
 
+def test_the_removal_takes_the_units_where_the_prefix_is_a_link_to_nothing(checkout: Checkout) -> None:
+    checkout.install(PREFIX="/srv/qd")
+    (checkout.tree / "srv").mkdir(mode=0o777)
+    (checkout.tree / "srv/qd").symlink_to(checkout.tree / "srv/nowhere")
+    assert "qd: removed; " in checkout.uninstall(PREFIX="/srv/qd")
+    assert checkout.files() == {CONFIGURATION, "srv/qd"}
+
+
 def test_an_installation_that_was_cut_off_before_it_had_an_environment_is_taken_up(checkout: Checkout) -> None:
     """All that there is is its mark; without that the folder is another's."""
     for name in ("opt/qd/.qd", "opt/qd/lib/python3/site-packages/half"):

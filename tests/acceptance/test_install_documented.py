@@ -129,6 +129,8 @@ def test_the_installation_works_word_for_word_and_a_second_one_changes_nothing_o
     wait_for(lambda: reader.active() == ["qd.service", "qd@mails.service"], 20, "both daemons")
     reader.runs("jobs.conf.example")
     assert reader.active() == ["qd.service", "qd@mails.service"]
+    bare.sh("echo 'bad: [' >>/etc/qd/mails.yaml; ! systemctl restart qd@mails; sed -i '$d' /etc/qd/mails.yaml")
+    wait_for(lambda: bare.value("qd@mails", "ActiveState") == "failed", 20, "one that has failed")
 
     mine = bare.sh("cat /etc/qd/qd.yaml /etc/credstore/* /etc/systemd/system/qd.service.d/jobs.conf")
     again = upgraded(reader)
@@ -146,9 +148,12 @@ def test_the_installation_works_word_for_word_and_a_second_one_changes_nothing_o
     for name in timers:
         bare.write(f"/etc/systemd/system/{name}", "[Timer]\nOnCalendar=yearly\n[Install]\nWantedBy=timers.target\n")
     bare.run("systemctl", "enable", *timers)
-    assert "yours and kept: /etc/qd, " in reader.runs("make uninstall")
+    bare.sh("useradd -r caller; usermod -aG qd caller; echo >$(echo /opt/qd/lib/python*/site-packages)/shop.py")
+    assert "yours and kept: /opt/qd with " in reader.runs("make uninstall")
     assert mine == bare.sh("cat /etc/qd/qd.yaml /etc/credstore/* /etc/systemd/system/qd.service.d/jobs.conf")
-    assert bare.sh("ls -d /opt/qd /usr/local/bin/qd /usr/local/lib/systemd/system/qd* 2>/dev/null || true") == ""
+    assert (
+        bare.sh("ls -d /opt/qd /usr/local/bin/qd /usr/local/lib/systemd/system/qd* 2>/dev/null || true") == "/opt/qd\n"
+    )
     assert bare.sh("find /etc/systemd/system -xtype l -name 'qd*'") == "", "links that lead nowhere"
     units = bare.run("systemctl", "list-unit-files", "--plain", "--no-legend", "qd*").stdout.splitlines()
     assert [line.split()[:2] for line in units] == [[name, "enabled"] for name in timers], "the user's own"
@@ -156,6 +161,6 @@ def test_the_installation_works_word_for_word_and_a_second_one_changes_nothing_o
     bare.run("systemctl", "disable", *timers)
     bare.run("rm", *(f"/etc/systemd/system/{name}" for name in timers))
     reader.runs("userdel qd")
-    assert bare.sh(NAMED) == before, "what the page says is all of it"
+    assert bare.sh(NAMED) == before and bare.sh("ls /opt | grep qd || true") == "", "what the page says is all of it"
     assert reader.server.run("SHOW TABLES", database="qd") == []
     assert reader.server.run("SELECT User FROM mysql.user WHERE User IN ('qd', 'qd_migrator', 'shop')") == []

@@ -72,7 +72,9 @@ def test_another_python_replaces_that_of_an_earlier_run(bare: Machine, other: st
     """Also where the earlier one was let in by an older version, and where it is gone; packages of yours stay."""
     first = copied(bare, f"{other}/bin/python3")
     install = f"make -C {CHECKOUT} install PIP_NO_DEPS=1 PYTHON="
-    bare.sh(f"{install}{first}")
+    for _ in range(2):
+        assert "qd: next: the password into /etc/credstore/qd.db-password" in bare.sh(f"{install}{first}"), "none is on"
+    bare.sh("systemctl enable qd")
     bare.sh("echo >$(echo /opt/qd/lib/python*/site-packages)/shop.py")
     for harm, had in ((f"chmod 700 {other}", first), (f"rm -r {other}", "a Python that is gone")):
         bare.sh(harm)
