@@ -176,7 +176,7 @@ def _trust(file: Path, objection: str | None) -> None:
         raise ConfigError(
             [
                 f"{file}: root takes no configuration that it only finds and another can change: {objection}; "
-                f"name the one that is meant, as by --config {meant}"
+                f"name the one that is meant: --config {meant}, QD_CONFIG={meant}, in Python from_config('{meant}')"
             ]
         )
 

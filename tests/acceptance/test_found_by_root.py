@@ -91,6 +91,7 @@ def test_no_verb_of_roots_goes_by_it(state: Path, listener: Listener, verb: str)
     done = qd(state, *verb.split())
     said = done.stdout + done.stderr
     assert "root takes no configuration that it only finds" in said and f"{state} belongs to nobody" in said
+    assert all(f" {way}" in said for way in ("--config /", "QD_CONFIG=/", "from_config('/"))
     assert done.returncode == 78 and listener.callers == 0 and len(said.splitlines()) == 1
     if verb == "status":
         qd(state, "--config", "qd.yaml", "status")
