@@ -33,6 +33,7 @@ from qd.gate import Gate
 from qd.job import ClaimedJob
 from qd.lease import Lease, LeaseKeeper
 from qd.outcome import Action, Outcome, OutcomeKind, Reason, Settlement, Verdict
+from qd.setback import Setback
 from qd.store.protocol import Claim, HeldLease, Renewal, Store
 
 AGAIN = Backoff(base=0.05, factor=2.0, cap=1.5, jitter=0.5)
@@ -63,10 +64,20 @@ class Acknowledger:
 
     Args:
         turn: called before each try, so that the thread's pulse is kept.
+        setback: told of ends that can't be written: the thread claims nothing meanwhile.
     """
 
-    def __init__(self, store: Store, keeper: LeaseKeeper, events: Events, gate: Gate, turn: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        keeper: LeaseKeeper,
+        events: Events,
+        gate: Gate,
+        turn: Callable[[], None],
+        setback: Setback | None = None,
+    ) -> None:
         self._store, self._keeper, self._events, self._gate, self._turn = store, keeper, events, gate, turn
+        self._setback = setback or Setback()
 
     def settle(self, done: Sequence[Done]) -> None:
         """Writes the ends of these jobs, however long it takes; says each verdict once."""
@@ -202,7 +213,9 @@ class Acknowledger:
         while True:
             self._turn()
             try:
-                return list(self._store.settle(settlements))
+                verdicts = self._store.settle(settlements)
+                self._setback.overcome()
+                return list(verdicts)
             except DataRefused as error:
                 if len(settlements) > 1:
                     return self._one_by_one(settlements)
@@ -210,9 +223,11 @@ class Acknowledger:
                 if refusals > 2:
                     return self._given_up(settlements[0], f"refused: {error}")
                 settlements = [self._without_words(settlements[0], error)]
-            except TransactionFailed:  # somebody has a row locked, perhaps for longer than a lease
+            except TransactionFailed as error:  # somebody has a row locked, perhaps for longer than a lease
+                self._setback.met(error)
                 self._give_back_in_doubt()
             except StoreError as error:
+                self._setback.met(error)
                 if failures + 1 == PATIENT_TRIES:
                     self._say_unwritten(settlements[0], failures + 1, str(error))
             except Exception as error:  # a bug: said, and as little a reason to run the work again as an outage

@@ -133,6 +133,8 @@ class WorkerPool:
     def standstill(self, unwoken: str | None = None) -> str | None:
         """Why none of its threads has been able to claim for a while; None: one has, or all of them are at work.
 
+        A thread that can't write the end of its job isn't at work; but while others are, it may be that row alone.
+
         Args:
             unwoken: why those that rest aren't woken; None: they are.
         """
@@ -140,6 +142,9 @@ class WorkerPool:
         if any(worker.setback.recent() for worker in serving):
             return None
         wanting = [one for one in serving if one.state != "busy" and not one.setback.untried()]
+        ends = [one for one in serving if one.state == "busy" and one.setback.lasting()]
+        if len(ends) == sum(one.state == "busy" for one in serving):
+            wanting += ends
         held = [worker.setback.lasting() or unwoken for worker in wanting]
         return f"worker {self.label}: {held[0]}" if held and all(held) else None
 

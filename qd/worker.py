@@ -46,7 +46,7 @@ class Worker:
     Args:
         name: unique among living threads of the process, part of its tokens.
         store: its own.
-        setback: told of claims that fail.
+        setback: told of claims and ends that fail.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Worker:
         self._waiter = Waiter(self._queues)
         self._next: list[Lease] = []
         self._claimant = Claimant(name, config.queues, store, shop, self._leaving)
-        self._acknowledger = Acknowledger(store, shop.keeper, shop.events, shop.gate, self._turn)
+        self._acknowledger = Acknowledger(store, shop.keeper, shop.events, shop.gate, self._turn, self.setback)
         self._home = self._own_home(config)
         self.runner = Runner(shop, self._acknowledger, self.pulse, self._home, name)
         self.thread = threading.Thread(target=self._run, name=f"qd {name}", daemon=True)
