@@ -17,7 +17,7 @@ import selectors
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
@@ -125,16 +125,28 @@ def _cut_off(output: int, words: int) -> None:
     os.setsid()
     for fd, own in ((os.open(os.devnull, os.O_RDONLY), 0), (output, 1), (output, 2)):
         os.dup2(fd, own)
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2 and int(name) != words:
+    for fd in _descriptors():
+        if fd > 2 and fd != words:
             with suppress(OSError):  # the one that has listed them
-                os.close(int(name))
+                os.close(fd)
     sys.stdout, sys.stderr = (os.fdopen(fd, "w", 1, "utf-8", "backslashreplace", closefd=False) for fd in (1, 2))
+
+
+def _descriptors() -> Iterable[int]:
+    for place in ("/proc/self/fd", "/dev/fd"):
+        with suppress(OSError):
+            return [int(name) for name in os.listdir(place)]
+    return range(1 << 16)
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value)
 
 
 def _end_with(parent: int) -> None:
     """Its parent's end is its own, by what the kernel forgets when a process becomes another user's."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it had ended before
         os._exit(1)
 
@@ -159,7 +171,7 @@ def _left_to_nobody(before: set[int]) -> Iterator[None]:
 
     own = os.getpid()
     ours = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)  # whoever loses his parent there becomes this process's
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # whoever loses his parent there becomes this process's
     try:
         for each in ours:
             signal.signal(each, end)
@@ -167,7 +179,7 @@ def _left_to_nobody(before: set[int]) -> Iterator[None]:
     finally:
         if os.getpid() == own:
             _end(before)
-            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 0)
+            _prctl(_PR_SET_CHILD_SUBREAPER, 0)
             for each in ours:
                 signal.signal(each, signal.SIG_DFL)
 
