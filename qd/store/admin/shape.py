@@ -175,5 +175,5 @@ def _said(text: str, pattern: str) -> str | None:
 
 def _default(told: str) -> str | None:
     said = _said(told, r"DEFAULT (\([^)]*\)|'(?:''|\\.|[^'\\])*'|[\w.-]+(?:\(\d*\))?)")
-    spelled = words(said or "NULL").replace("'", "")
-    return None if spelled == "null" else spelled
+    spelled = words(said or "NULL")
+    return None if spelled == "null" else spelled.replace("'", "")

@@ -11,12 +11,15 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from qd.store.admin.shape import WIDER, Column, Table, read
+from qd.store.admin.shape import WIDER, Column, Key, Table, read
 from qd.store.dialect import Cursor, Dialect, Session
 from qd.store.protocol import Finding
 from qd.store.schema import SCHEMA_VERSION, migrations
 
 UNIQUE = "qd_jobs_unique"
+
+NAMED = frozenset({"PRIMARY", UNIQUE, "qd_jobs_claim", "qd_failed_jobs_queue"})
+"""Indexes that statements force by name."""
 
 REMEDY = "as schema.sql has"
 
@@ -87,7 +90,7 @@ def _of_keys(table: str, ours: Table, found: Table) -> Iterator[Finding]:
             "key are enqueued twice. Make it again as schema.sql has it"
         )  # fmt: skip
     unused = [name for name in wanted if name in found.keys and not found.keys[name].used]
-    lost = [name for name, key in wanted.items() if name not in unused and found.keys.get(name) != key]
+    lost = [name for name, key in wanted.items() if name not in unused and not _serves(name, key, found)]
     if unused:
         yield Finding(
             "FAIL", "indexes", f"the server may not use {', '.join(unused)}: statements that need one are refused. "
@@ -98,6 +101,17 @@ def _of_keys(table: str, ours: Table, found: Table) -> Iterator[Finding]:
             "FAIL", "indexes", f"lost, or not as they were: {', '.join(_named(table, lost))}: whole tables are walked, "
             "or a statement is refused. Make them again as schema.sql has them"
         )  # fmt: skip
+
+
+def _serves(name: str, key: Key, found: Table) -> bool:
+    """Whether an index does what ours does; more columns behind ours are nobody's fault."""
+    there = [found.keys.get(name)] if name in NAMED else found.keys.values()
+    return any(
+        each is not None and each.used and each.unique >= key.unique
+        and each.columns[: len(key.columns) or None] == key.columns
+        and (not key.unique or each.columns == key.columns)
+        for each in there
+    )  # fmt: skip
 
 
 def _named(table: str, keys: list[str]) -> list[str]:
@@ -114,7 +128,7 @@ def _of_columns(table: str, ours: Table, found: Table) -> Iterator[Finding]:
     wrong += [
         f"{name}, which isn't qd's, has no default, so that rows without it are refused"
         for name, column in found.columns.items()
-        if name not in ours.columns and not (column.null or column.default or column.made or column.counted)
+        if name not in ours.columns and not (column.null or column.default is not None or column.made or column.counted)
     ]
     if wrong:
         yield Finding("FAIL", "columns", f"of {table}: {'; '.join(wrong)}. Make them {REMEDY} them")

@@ -314,7 +314,8 @@ def test_what_is_looked_for_is_all_that_the_schema_has() -> None:
          "MODIFY unique_key VARCHAR(191) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NULL"),
         ("columns", "tenant, which isn't qd's, has no default", "ADD tenant INT NOT NULL"),
         ("indexes", "not as they were: qd_jobs_claim", "DROP INDEX qd_jobs_claim, "
-         "ADD KEY qd_jobs_claim (queue, lane, priority, available_at, id)"),
+         "ADD KEY qd_jobs_claim (queue, lane, available_at, priority)"),
+        ("indexes", "not as they were: qd_jobs_claim", "RENAME KEY qd_jobs_claim TO claim"),
     ],
 )  # fmt: skip
 def test_a_column_or_index_that_cannot_do_what_qds_does_is_told(
@@ -327,10 +328,13 @@ def test_a_column_or_index_that_cannot_do_what_qds_does_is_told(
 
 def test_tables_that_hold_more_than_qds_are_as_good(server: Desk) -> None:
     server.sql(
-        "ALTER TABLE qd_jobs ADD tenant INT NULL, ADD KEY shop_tenant (tenant), MODIFY attempts INT UNSIGNED NOT NULL "
-        "DEFAULT 0 COMMENT 'starts, NOT NULL (all)', MODIFY last_error MEDIUMTEXT CHARACTER SET utf8mb4 "
+        "ALTER TABLE qd_jobs ADD tenant INT NULL, ADD shop VARCHAR(64) NOT NULL DEFAULT '', "
+        "ADD kind VARCHAR(9) NOT NULL DEFAULT 'null', DROP INDEX qd_jobs_claim, "
+        "ADD KEY qd_jobs_claim (queue, lane, priority, available_at, id), ADD KEY shop_tenant (tenant), "
+        "MODIFY attempts INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'starts, NOT NULL (all)', MODIFY last_error MEDIUMTEXT CHARACTER SET utf8mb4 "
         "COLLATE utf8mb4_bin NULL, ADD CONSTRAINT shop_check CHECK (tenant > 0)"
     )
+    server.sql("ALTER TABLE qd_failed_jobs RENAME KEY qd_failed_jobs_job TO of_job")
     assert wrong(server) == []
 
 
