@@ -160,13 +160,17 @@ def _of_reserved(job: JobRow, around: Circumstances) -> Iterator[Reason]:
         )
 
 
+GONE = "is listed no more: it stops, and ends what it runs, or is gone"
+"""Of one that has taken its entry back, or hasn't renewed it for long."""
+
+
 def _of_owner(job: JobRow, around: Circumstances) -> str:
     """What is known of the process that holds it."""
     if around.daemons is None:
         return "whether that process lives isn't known"
     owner = next((daemon for daemon in around.daemons if owner_of(daemon.id) == owner_of(job.reserved_by)), None)
     if owner is None:
-        return f"that process hasn't {SEEN}: it stops, or is gone"
+        return f"that process {GONE}"
     if owner.silent:
         return f"that process is {seen(owner)}: it hangs, is gone or can't reach the database"
     return f"that process was seen {_ago(owner.seen_at, around.now)}"
