@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import get_close_matches
 
-from qd.cli.shape import NONE_SEEN, SEEN, away, seen, stamp
+from qd.cli.shape import NONE_SEEN, away, seen, stamp
 from qd.cli.terminal import plural
 from qd.duration import spell
 from qd.store.protocol import POSITION_COUNTED, DaemonRow, FailedRow, Holder, JobRow

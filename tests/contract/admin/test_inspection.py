@@ -332,7 +332,8 @@ def test_tables_that_hold_more_than_qds_are_as_good(server: Desk) -> None:
         "ADD kind VARCHAR(9) NOT NULL DEFAULT 'null', DROP INDEX qd_jobs_claim, "
         "ADD KEY qd_jobs_claim (queue, lane, priority, available_at, id), ADD KEY shop_tenant (tenant), "
         "MODIFY attempts INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'starts, NOT NULL (all)', "
-        "MODIFY last_error MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL, ADD CONSTRAINT shop_check CHECK (tenant > 0)"
+        "MODIFY last_error MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL, "
+        "ADD CONSTRAINT shop_check CHECK (tenant > 0)"
     )
     server.sql("ALTER TABLE qd_failed_jobs RENAME KEY qd_failed_jobs_job TO of_job")
     assert wrong(server) == []
