@@ -63,6 +63,7 @@ class Poller:
         self._pause = poll.min
         self._rested = 0.0
         self._woken = False
+        self._failed = False
         self._seen_at = float("-inf")
 
     def run_once(self) -> float:
@@ -73,16 +74,18 @@ class Poller:
         """
         woken, self._woken = self._woken, False
         unseen = self._clock() - self._seen_at
-        if (rest := self._pause - unseen) > AT_ONCE and not woken:
+        if (rest := self._pause - unseen) > AT_ONCE and not (woken or self._failed):
             return rest
         try:
-            if self._bell.idle() or unseen >= UNASKED:
+            if self._bell.idle() or unseen >= UNASKED or self._failed:
                 self.heed(self._store.look(self._queues, full=False))
         except StoreError as error:
+            self._failed = True
             self._setback.met(error)
             raise
         finally:
             self._rested = self._clock() + self._poll.min
+        self._failed = False
         self._setback.overcome()
         return self._pause
 

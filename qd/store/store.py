@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
-from qd.errors import LockWait, StoreError, TransactionFailed, leaves_doubt
+from qd.errors import StoreError, TransactionFailed, leaves_doubt
 from qd.job import PRIORITIES, ClaimedJob
 from qd.outcome import Settlement, Verdict
 from qd.store import sweep, tending
@@ -45,20 +45,9 @@ class SqlStore(AdminVerbs):
         marks, dialect = self._shared.marks, self._session.dialect
         lanes = [(queue, priority) for queue in queues for priority in PRIORITIES.values()]
         begun = {lane: marks.begin_look(lane, full=full) for lane in lanes}
-        try:
-            first, seen = self._session.read(lambda cursor: look(cursor, dialect, begun))
-        except TransactionFailed as error:
-            if any(mark.spot is None for mark in begun.values()) and not isinstance(error, LockWait):
-                self._begin_late()
-            raise
+        first, seen = self._session.read(lambda cursor: look(cursor, dialect, begun))
         marks.looked(begun, first, seen.now)
         return seen
-
-    def _begin_late(self) -> None:
-        """A walk from a lane's start was cut short: one that isn't needed mustn't be tried again."""
-        with suppress(StoreError):
-            _, seen = self._session.read(lambda cursor: look(cursor, self._session.dialect, {}))
-            self._shared.marks.begin_late(seen.now)
 
     def claim(self, claim: Claim) -> list[ClaimedJob]:
         """See Store."""

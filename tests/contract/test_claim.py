@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timezone
-from typing import Any
 
-import pytest
-
-from qd.errors import TransactionFailed
 from qd.events import JobDeadLettered
 from qd.outcome import Action
 from qd.store.moments import written
 from qd.store.protocol import Spot
 from tests.contract.bench import Bench, ended, new_token
-from tests.contract.recording import RecordingSession
 
 
 def test_a_claim_takes_ready_rows_in_order_of_due_time_and_id(bench: Bench) -> None:
@@ -140,38 +134,6 @@ def test_posts_are_never_claimed_even_if_moved(server_bench: Bench) -> None:
     (job_id,) = server_bench.add(1)
     assert [job.id for job in server_bench.claim()] == [job_id]
     assert server_bench.claim() == []
-
-
-class CutShort:
-    """A session whose looks are ended by the server's time limit, where they walk a lane from its start."""
-
-    def __init__(self, session: Any) -> None:
-        self.session, self.dialect, self.most = session, session.dialect, 0
-
-    def read(self, work: Callable[[Any], Any]) -> Any:
-        recorded = RecordingSession(self.session)
-        done = recorded.read(work)
-        ((_, values),) = recorded.sent
-        if len(values) == self.most:
-            raise TransactionFailed("max_statement_time exceeded", 1969)
-        return done
-
-
-@pytest.mark.parametrize("full", [True, False], ids=["full look", "first look"])
-def test_where_a_walk_from_the_lanes_start_is_cut_short_what_comes_is_found_all_the_same(
-    bench: Bench, full: bool
-) -> None:
-    lanes = 4
-    (new,) = bench.add(1)
-    session: Any = bench.store._session
-    cut: Any = CutShort(session)
-    cut.most = 2 * lanes  # a queue and a priority each, and no lower bound
-    bench.store._session = cut
-    with pytest.raises(TransactionFailed):
-        bench.store.look(["default"], full=full)
-    assert bench.store.look(["default"], full=False).hits["default"][2].id == new
-    bench.store._session = session
-    assert [job.id for job in bench.claim()] == [new]
 
 
 def test_a_row_that_is_committed_late_or_dated_back_is_found_by_the_full_look(bench: Bench) -> None:

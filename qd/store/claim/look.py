@@ -38,7 +38,7 @@ def look(cursor: Cursor, dialect: Dialect, begun: Mapping[Lane, Mark]) -> tuple[
         cursor.execute(sql, values)
         for slot, due, job_id, name in cursor.fetchall():
             if slot == _NOW:
-                now = written(due)
+                now = now or written(due)  # the first statement's: the others' lanes are looked at no earlier
             elif slot == _PAUSED:
                 paused.add(as_text(name))
             else:

@@ -9,8 +9,6 @@ lane once. Looks, to which dead entries are cheaper, begin 2 s behind the databa
 latest: producers commit late, and some write whole seconds. Only where full batches pass, thousands
 of jobs in two seconds, do most looks begin nearer to now, and twenty a second so far behind.
 What a look finds below a mark sets it back; what lies further back still is found by the full look.
-Where a walk of the whole lane doesn't end within its time limit, looks begin 2 s behind now though there is
-no mark, until one does: what is ready by then waits for that, what comes is found.
 Pure. May import: moments, protocol (for a place in a lane), clock.
 """
 
@@ -50,11 +48,13 @@ class Mark(NamedTuple):
             isn't moved forward.
         far: of a look that begins no later than FAR behind the now of the far look before it: together they pass over
             nothing, so this one may move the mark forward.
+        noted: the database's now, as it was known when a look began.
     """
 
     spot: Spot | None
     version: int
     far: bool = False
+    noted: str | None = None
 
 
 class _Passage:
@@ -90,7 +90,6 @@ class Watermarks:
         self._counter = 0
         self._dropped_at = 0
         self._now: str | None = None
-        self._late = False
 
     def begin(self, lane: Lane, start: Spot | None = None) -> Mark:
         """Where a claim begins.
@@ -107,16 +106,11 @@ class Watermarks:
         with self._lock:
             passage, began = self._of(lane), self._clock()
             if not full and passage.full and began - passage.far_at < FAR_EVERY and self._now is not None:
-                return Mark(_lower(passage.mark.spot, Spot(earlier(self._now, NEAR), 0)), passage.mark.version)
+                spot = _lower(passage.mark.spot, Spot(earlier(self._now, NEAR), 0))
+                return Mark(spot, passage.mark.version, noted=self._now)
             passage.far_at, passage.full = began, False
-            spot = None if full else _lower(passage.mark.spot, passage.far_from) or self._late_start()
-            return Mark(spot, passage.mark.version, far=True)
-
-    def begin_late(self, now: str) -> None:
-        """A look that began at a lane's start was cut short by its time limit, at this time of the database."""
-        with self._lock:
-            self._note(now)
-            self._late = True
+            spot = None if full else _lower(passage.mark.spot, passage.far_from)
+            return Mark(spot, passage.mark.version, far=True, noted=self._now)
 
     def claimed(self, lane: Lane, begun: Mark, last: Spot, now: str) -> None:
         """A full batch was taken; `last` is where the next claim is to begin."""
@@ -143,12 +137,14 @@ class Watermarks:
             first: the first ready row of those that have one, paused or not.
         """
         with self._lock:
+            noted = next((mark.noted for mark in begun.values()), None)
+            if noted is not None and now < earlier(noted, FAR):
+                self._drop()  # the database's clock was set back: marks may lie above its now
+                self._now = now
             self._note(now)
             behind = Spot(earlier(now, FAR), 0)
             for lane, before in begun.items():
                 passage = self._of(lane)
-                if before.spot is None:
-                    self._late = False
                 if before.far:
                     passage.far_from = behind
                 if before.far and passage.mark.version == before.version:
@@ -157,23 +153,13 @@ class Watermarks:
                     self._set(passage, first[lane])
 
     def drop(self, lane: Lane | None = None) -> None:
-        """Forgets a lane's mark, or all: another server may answer, or a claim failed and may stand.
-
-        While a lane can't be walked its mark is kept: what is ready above it would be hidden else.
-        """
+        """Forgets a lane's mark, or all: another server may answer, or a claim failed and may stand."""
         with self._lock:
-            if lane is None:
-                self._late = False
-            if not self._late:
-                self._drop(lane)
-
-    def _late_start(self) -> Spot | None:
-        return Spot(earlier(self._now, FAR), 0) if self._late and self._now is not None else None
+            self._drop(lane)
 
     def _note(self, now: str) -> None:
-        if self._now is not None and now < earlier(self._now, FAR):
-            self._drop()  # the database's clock was set back: marks may lie above its now
-        self._now = now
+        """A statement's now is that of its start: one that took long has seen no clock set back."""
+        self._now = now if self._now is None else max(self._now, now)
 
     def _drop(self, lane: Lane | None = None) -> None:
         self._counter += 1

@@ -55,6 +55,6 @@ class Limits:
             statement=statement,
             server=round(statement * 0.8, 1),
             lock_wait=max(1, min(LONGEST_LOCK_WAIT, statement // 4)),
-            table_wait=max(1, int(statement * 0.8)),
+            table_wait=max(1, int(statement * 0.7)),  # below `server`, or a lock would be told as a slow statement
             pause=statement,
         )

@@ -9,7 +9,9 @@ import pytest
 
 from qd.bell import Bell, Waiter
 from qd.config.model import PollConfig
+from qd.errors import StoreError
 from qd.poller import UNASKED, Poller
+from qd.setback import Setback
 from qd.sight import Sight
 from qd.store.protocol import Look, Spot
 from tests.support.waiting import wait_for
@@ -123,6 +125,31 @@ def test_what_a_full_look_has_just_seen_is_not_asked_again_at_once() -> None:
     looking.clock.now += 0.15
     looking.poller.run_once()
     assert len(looking.store.looks) == looked + 1
+
+
+def test_after_a_look_that_failed_the_next_is_its_own_whatever_full_looks_have_seen() -> None:
+    looking = Looking()
+    setback = Setback(clock=looking.clock)
+    poll = PollConfig(max="5s")  # type: ignore[arg-type]
+    store = Failing()
+    poller = Poller(cast(Any, store), ["a"], looking.bell, poll, looking.grown.append, None, setback, looking.clock)
+    store.fails = True
+    with pytest.raises(StoreError):
+        poller.run_once()
+    store.fails = False
+    poller.heed(Look({}, frozenset(), SPOT.due))
+    looking.clock.now += 0.05
+    poller.run_once()
+    assert store.looks == [False] and setback.seconds() == 0.0
+
+
+class Failing(FakeStore):
+    fails = False
+
+    def look(self, queues: Any, *, full: bool) -> Look:
+        if self.fails:
+            raise StoreError("no")
+        return super().look(queues, full=full)
 
 
 def test_what_a_full_look_finds_wakes_who_waits() -> None:

@@ -204,14 +204,24 @@ def test_a_clock_that_was_set_back_drops_all_marks() -> None:
     assert marks.begin(LANE).spot is None
 
 
-def test_a_claim_that_sees_the_clock_set_back_before_any_look_does_drops_them_too() -> None:
+def test_a_claim_that_sees_the_clock_set_back_first_hides_it_from_no_look() -> None:
     marks = Watermarks()
     looked(marks, 100)
     marks.passed(moment(50))
-    assert marks.begin(LANE).spot is None
     looked(marks, 50)
-    marks.claimed(LANE, marks.begin(LANE), at(20), moment(20))
     assert marks.begin(LANE).spot is None
+
+
+def test_a_look_that_took_long_has_seen_no_clock_set_back() -> None:
+    """Its now is that of its start, and others have looked meanwhile."""
+    marks = Watermarks()
+    looked(marks, 100, at(90))
+    slow = {LANE: marks.begin_look(LANE, full=True)}
+    looked(marks, 106, at(90))
+    marks.looked(slow, {LANE: at(90)}, moment(100.5))
+    assert marks.begin(LANE).spot == at(90)
+    looked(marks, 106.5, at(95))
+    assert marks.begin(LANE).spot == at(95)
 
 
 def test_without_a_mark_a_claim_begins_where_its_look_saw_the_first_row_and_moves_no_mark() -> None:
@@ -228,37 +238,3 @@ def test_sqlites_shorter_times_are_kept_in_their_own_width() -> None:
     marks = Watermarks()
     marks.looked({LANE: marks.begin_look(LANE, full=False)}, {}, "2026-03-01 12:00:05.250")
     assert marks.begin(LANE).spot == Spot("2026-03-01 12:00:03.250", 0)
-
-
-def test_where_a_walk_from_the_start_can_not_end_looks_begin_two_seconds_behind_now_and_set_the_mark() -> None:
-    marks = Watermarks()
-    marks.begin_late(moment(100))
-    assert marks.begin_look(LANE, full=False).spot == Spot(moment(98), 0)
-    looked(marks, 101, at(99.5, 3))
-    assert marks.begin(LANE).spot == at(99.5, 3)
-    assert marks.begin_look(LANE, full=True).spot is None
-
-
-def test_until_one_can_a_claim_that_failed_loses_no_mark() -> None:
-    """What lies below now and above the mark would be hidden until then."""
-    marks = Watermarks()
-    looked(marks, 100, at(50, 3))
-    marks.begin_late(moment(101))
-    marks.drop(LANE)
-    assert marks.begin(LANE).spot == at(50, 3)
-
-
-def test_a_walk_that_ended_makes_everything_as_it_was() -> None:
-    marks = Watermarks()
-    marks.begin_late(moment(100))
-    looked(marks, 101, at(3, 9), full=True)
-    assert marks.begin(LANE).spot == at(3, 9)
-    marks.drop(LANE)
-    assert marks.begin_look(LANE, full=False).spot is None
-
-
-def test_another_server_is_walked_from_the_start_again() -> None:
-    marks = Watermarks()
-    marks.begin_late(moment(100))
-    marks.drop()
-    assert marks.begin_look(LANE, full=False).spot is None
