@@ -87,7 +87,8 @@ def test_no_error_at_any_statement_loses_a_job_runs_it_twice_or_is_blamed_on_it(
                 ambush = fleet.proxy.rule = Ambush()
                 ambush.lay(step, answer)
                 slowest = max(slowest, runs_a_job(fleet, job=job))
-                assert ambush.over(), f"{errno} at {step.name} was never answered"
+                # a full look may have found the job, on another connection: the poller's own comes next
+                wait_for(ambush.over, 10, f"{errno} at {step.name} to be answered")
                 said += until_even(fleet, said, most=outages(errno, step))
     assert said > 0 or not outages(errnos[0], steps.FINISH_COMMIT)
     print(f"{errnos}: the slowest job took {slowest:.2f} s")
