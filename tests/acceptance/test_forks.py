@@ -16,6 +16,7 @@ from qd.clock import monotonic
 from tests.acceptance.hard_handlers import FORKS
 from tests.support.daemon import Daemon, Qd
 from tests.support.mariadb import MariaDB
+from tests.support.missing import without
 from tests.support.waiting import wait_for
 
 HANDLERS = {"modules": ["tests.acceptance.hard_handlers"]}
@@ -24,7 +25,7 @@ HANDLERS = {"modules": ["tests.acceptance.hard_handlers"]}
 def certificate(folder: Path) -> tuple[str, ...]:
     """The options of a server with a certificate of its own making."""
     if shutil.which("openssl") is None:
-        pytest.skip("no openssl on this machine to make a certificate with")
+        without("openssl, to make a certificate with (Debian: apt-get install openssl)")
     key, made = folder / "key.pem", folder / "cert.pem"
     argv = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2"]
     subprocess.run([*argv, "-keyout", str(key), "-out", str(made)], check=True, capture_output=True)

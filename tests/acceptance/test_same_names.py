@@ -7,9 +7,8 @@ import subprocess
 from functools import cache
 from signal import SIGKILL
 
-import pytest
-
 from tests.support.daemon import Daemon, Qd
+from tests.support.missing import without
 from tests.support.waiting import wait_for
 
 CONTAINER = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "--uts", "sh", "-c",
@@ -42,7 +41,7 @@ def owners(qd: Qd) -> dict[int, str]:
 
 def test_a_restarted_container_neither_takes_its_twins_job_nor_its_own_before_the_lease_has_run_out(qd: Qd) -> None:
     if reason := refused():
-        pytest.skip(f"namespaces can't be made here: {reason}")
+        without(f"namespaces can't be made here: {reason}")
     qd.write(queues={"default": {"lease": "3s", "timeout": "60s"}}, workers=[{"queues": ["default"], "threads": 1}])
     twin = qd.twin()
     first, second = qd.start(within=CONTAINER), twin.start(within=CONTAINER)

@@ -13,6 +13,7 @@ import qd
 from qd.errors import BadInput
 from qd.payload import RawJson
 from tests.contract.enqueue.callers import CALLERS, MYSQLCLIENT, Caller
+from tests.support.missing import without
 
 GIVEN = "SELECT id, queue, type, payload, priority, unique_key, max_attempts, lane, attempts, reserved_by FROM qd_jobs"
 
@@ -162,5 +163,5 @@ def test_a_database_that_cannot_be_named_so_is_refused(caller: Caller, database:
 
 def test_mysqlclient_is_among_the_drivers_where_it_is_installed() -> None:
     if not MYSQLCLIENT:
-        pytest.skip("mysqlclient, which has to be compiled, is not installed here; the other drivers were tested")
+        without("mysqlclient, which has to be compiled, is not installed here; the other drivers were tested")
     assert "mysqlclient" in CALLERS
